@@ -1,0 +1,233 @@
+// Copyright The kcm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package consistency lets a controller read its own writes.
+//
+// A controller decides from caches that trail the API server. If it decides again before a cache
+// shows what it has just written, it writes twice: a second pod, a second deletion. The Guard
+// remembers per owner the newest resource version that was written of each resource, and holds the
+// owner's next sync back until the cache has seen it. Deletions, which give no version back, are
+// remembered by UID and taken off what the cache still shows.
+//
+// It stands in place of upstream's hand-kept expectations, and cannot be stuck as those could: it
+// compares with what the cache says of itself, not with events that must all arrive and be counted.
+// A cache whose version goes backwards (etcd was restored from a backup) resets the Guard, and no
+// record outlives MaxAge.
+package consistency
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+)
+
+// MaxAge is how long a record can hold a sync back. A watch that is that far behind is reported by
+// the informer's own health; upstream's expectations expire after the same time.
+const MaxAge = 5 * time.Minute
+
+// Reader is a cache that knows the newest resource version it has seen; an informer's store is one.
+type Reader interface {
+	LastStoreSyncResourceVersion() string
+}
+
+// StaleError says that a cache has not seen the owner's last write yet. The sync returns it and is
+// retried with back-off.
+type StaleError struct {
+	ReadRV        string
+	WroteRV       string
+	GroupResource schema.GroupResource
+}
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("read version: %s is not as new as written version: %s for group resource %s", e.ReadRV, e.WroteRV, e.GroupResource)
+}
+
+// Guard holds back syncs whose caches are too old. Its methods may be called concurrently.
+type Guard struct {
+	clock   clock.PassiveClock
+	readers map[schema.GroupResource]Reader
+
+	// mu guards the following fields.
+	mu     sync.Mutex
+	newest map[schema.GroupResource]string // the newest version that each cache has shown
+	owners map[types.NamespacedName]*record
+}
+
+// record is what one owner has written and a cache may not show yet.
+type record struct {
+	uid      types.UID
+	wrote    map[schema.GroupResource]write
+	deleting map[types.UID]time.Time
+}
+
+type write struct {
+	version string
+	at      time.Time
+}
+
+// Option configures a Guard.
+type Option func(*Guard)
+
+// WithClock sets the time source. Default: the real clock.
+func WithClock(c clock.PassiveClock) Option { return func(g *Guard) { g.clock = c } }
+
+// NewGuard returns a Guard over the caches from which a controller decides. Writes to a resource
+// that has no reader hold nothing back.
+func NewGuard(readers map[schema.GroupResource]Reader, opts ...Option) *Guard {
+	g := &Guard{
+		clock:   clock.RealClock{},
+		readers: readers,
+		newest:  map[schema.GroupResource]string{},
+		owners:  map[types.NamespacedName]*record{},
+	}
+	for _, opt := range opts {
+		opt(g)
+	}
+	return g
+}
+
+// WroteAt remembers that the owner's controller has written an object of the resource at this
+// version. Older versions than the remembered one, and unparsable ones, change nothing. Another
+// UID under the owner's name forgets what was remembered of its predecessor.
+func (g *Guard) WroteAt(owner types.NamespacedName, ownerUID types.UID, gr schema.GroupResource, resourceVersion string) {
+	if resourceVersion == "" || g.readers[gr] == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.recordLocked(owner, ownerUID)
+	if old, ok := r.wrote[gr]; ok && !newer(resourceVersion, old.version) {
+		return
+	}
+	if r.wrote == nil {
+		r.wrote = map[schema.GroupResource]write{}
+	}
+	r.wrote[gr] = write{version: resourceVersion, at: g.clock.Now()}
+}
+
+// EnsureReady returns a *StaleError while a cache has not seen the owner's last write to its
+// resource, and nil when all have. Writes that are seen are forgotten.
+func (g *Guard) EnsureReady(owner types.NamespacedName) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r, ok := g.owners[owner]
+	if !ok {
+		return nil
+	}
+	now := g.clock.Now()
+	for gr, w := range r.wrote {
+		read := g.readers[gr].LastStoreSyncResourceVersion()
+		if g.wentBackLocked(gr, read) {
+			return nil
+		}
+		if now.Sub(w.at) < MaxAge && newer(w.version, read) {
+			return &StaleError{ReadRV: read, WroteRV: w.version, GroupResource: gr}
+		}
+		delete(r.wrote, gr)
+	}
+	g.dropIfEmptyLocked(owner, r)
+	return nil
+}
+
+// Clear forgets the owner if it has this UID, or whatever its UID is when ownerUID is empty. Call
+// it when the owner is gone.
+func (g *Guard) Clear(owner types.NamespacedName, ownerUID types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r, ok := g.owners[owner]; ok && (ownerUID == "" || r.uid == ownerUID) {
+		delete(g.owners, owner)
+	}
+}
+
+// Deleting remembers that the object's deletion is about to be requested: until Observe sees the
+// cache show it, IsDeleting is true.
+func (g *Guard) Deleting(owner types.NamespacedName, ownerUID, objUID types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.recordLocked(owner, ownerUID)
+	if r.deleting == nil {
+		r.deleting = map[types.UID]time.Time{}
+	}
+	r.deleting[objUID] = g.clock.Now()
+}
+
+// DeleteFailed takes Deleting back: the API server has refused the deletion.
+func (g *Guard) DeleteFailed(owner types.NamespacedName, objUID types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r, ok := g.owners[owner]; ok {
+		delete(r.deleting, objUID)
+		g.dropIfEmptyLocked(owner, r)
+	}
+}
+
+// IsDeleting says whether the object's deletion was requested and the cache may still show it as
+// it was before.
+func (g *Guard) IsDeleting(owner types.NamespacedName, objUID types.UID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r, ok := g.owners[owner]
+	if !ok {
+		return false
+	}
+	at, ok := r.deleting[objUID]
+	return ok && g.clock.Since(at) < MaxAge
+}
+
+// Observe forgets the deletions of all objects but those in active, the UIDs of the owner's objects
+// that the cache shows without a deletion timestamp.
+func (g *Guard) Observe(owner types.NamespacedName, active sets.Set[types.UID]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r, ok := g.owners[owner]
+	if !ok {
+		return
+	}
+	now := g.clock.Now()
+	for uid, at := range r.deleting {
+		if !active.Has(uid) || now.Sub(at) >= MaxAge {
+			delete(r.deleting, uid)
+		}
+	}
+	g.dropIfEmptyLocked(owner, r)
+}
+
+func (g *Guard) recordLocked(owner types.NamespacedName, uid types.UID) *record {
+	r, ok := g.owners[owner]
+	if !ok || r.uid != uid {
+		r = &record{uid: uid}
+		g.owners[owner] = r
+	}
+	return r
+}
+
+func (g *Guard) dropIfEmptyLocked(owner types.NamespacedName, r *record) {
+	if len(r.wrote) == 0 && len(r.deleting) == 0 {
+		delete(g.owners, owner)
+	}
+}
+
+// wentBackLocked notes the version that a cache shows, and resets the Guard when it is older than
+// one it has shown before: versions written before that moment may never come again.
+func (g *Guard) wentBackLocked(gr schema.GroupResource, read string) bool {
+	if newer(g.newest[gr], read) {
+		g.newest = map[schema.GroupResource]string{gr: read}
+		g.owners = map[types.NamespacedName]*record{}
+		return true
+	}
+	g.newest[gr] = read
+	return false
+}
+
+// newer says whether version a is newer than b. What cannot be compared, such as a cache that has
+// not seen a version yet, is not.
+func newer(a, b string) bool {
+	cmp, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && cmp > 0
+}
