@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -354,24 +355,24 @@ func TestHandler(t *testing.T) {
 func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		var synced, began bool
+		var synced, began atomic.Bool
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			Start(ctx, "test", []cache.InformerSynced{func() bool { return synced }}, func(ctx context.Context) {
-				began = true
+			Start(ctx, "test", []cache.InformerSynced{synced.Load}, func(ctx context.Context) {
+				began.Store(true)
 				<-ctx.Done()
 			})
 		}()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if began {
+		if began.Load() {
 			t.Error("a runner began before the caches had synced")
 		}
-		synced = true
+		synced.Store(true)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if !began {
+		if !began.Load() {
 			t.Error("no runner began after the caches had synced")
 		}
 		cancel()
