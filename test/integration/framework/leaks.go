@@ -1,0 +1,66 @@
+// Copyright The kcm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"bytes"
+	"fmt"
+	"runtime/pprof"
+	"strings"
+	"time"
+)
+
+const (
+	// leakLabel is the profiler label that tells whose a goroutine is.
+	leakLabel = "kcm-test"
+	// leakTimeout is how long goroutines have to end after their owner has.
+	leakTimeout = 10 * time.Second
+)
+
+// connectionLoops serve connections that client-go's transport cache keeps open
+// for other clients in the process.
+var connectionLoops = []string{
+	"net/http.(*persistConn).readLoop",
+	"net/http.(*persistConn).writeLoop",
+	"http2ClientConn).readLoop",
+	"http2.(*ClientConn).readLoop",
+	"http2clientConnReadLoop).run",
+	"http2.(*clientConnReadLoop).run",
+}
+
+// waitForNone waits until no goroutine with the label is left, and returns the
+// stacks of those that do not end.
+func waitForNone(label string) string {
+	deadline := time.Now().Add(leakTimeout)
+	for {
+		left := labelled(label)
+		if left == "" || time.Now().After(deadline) {
+			return left
+		}
+		time.Sleep(pollInterval) // the runtime tells nobody when a goroutine ends
+	}
+}
+
+// labelled returns the stacks of the goroutines with the label.
+func labelled(label string) string {
+	var profile bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		return fmt.Sprintf("no goroutine profile: %v", err)
+	}
+	mark := fmt.Sprintf("%q:%q", leakLabel, label)
+	var left []string
+stacks:
+	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+		if !strings.Contains(stack, mark) {
+			continue
+		}
+		for _, loop := range connectionLoops {
+			if strings.Contains(stack, loop) {
+				continue stacks
+			}
+		}
+		left = append(left, stack)
+	}
+	return strings.Join(left, "\n\n")
+}
