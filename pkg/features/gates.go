@@ -80,7 +80,7 @@ func kubernetesGates() map[featuregate.Feature]featuregate.VersionedSpecs {
 		"ContainerStopSignals":                             {alpha("1.33")},
 		"CrossNamespaceVolumeDataSource":                   {alpha("1.26")},
 		"CustomCPUCFSQuotaPeriod":                          {alpha("1.12"), ga("1.36", on)},
-		"CustomResourceFieldSelectors":                     {alpha("1.30"), beta("1.31", on)},
+		"CustomResourceFieldSelectors":                     {alpha("1.30"), beta("1.31", on), locked(ga("1.32", on))},
 		"DRAAdminAccess":                                   {alpha("1.32"), beta("1.34", on), locked(ga("1.36", on))},
 		"DRAConsumableCapacity":                            {alpha("1.34"), beta("1.36", on)},
 		"DRADerivedAttributes":                             {alpha("1.37")},

@@ -16,7 +16,6 @@ package features
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -48,42 +47,34 @@ func Register() error {
 
 // registerIn adds to gate what it lacks.
 func registerIn(gate featuregate.MutableVersionedFeatureGate) error {
-	all, err := allGates()
+	missing, err := allGates()
 	if err != nil {
 		return err
 	}
 	for known := range gate.GetAllVersioned() {
-		delete(all, known)
+		delete(missing, known)
 	}
-	if len(all) > 0 {
-		if err := gate.AddVersioned(all); err != nil {
-			return fmt.Errorf("adding %d feature gates: %w", len(all), err)
-		}
-	}
-	missing := missingDependencies(gate.Dependencies())
 	if len(missing) == 0 {
 		return nil
 	}
-	if err := gate.AddDependencies(missing); err != nil {
+	if err := gate.AddVersioned(missing); err != nil {
+		return fmt.Errorf("adding %d feature gates: %w", len(missing), err)
+	}
+	// What a gate that was there already depends on is for those to say who
+	// added it.
+	needs := dependencies()
+	maps.DeleteFunc(needs, func(feature featuregate.Feature, _ []featuregate.Feature) bool {
+		_, added := missing[feature]
+		return !added
+	})
+	if err := gate.AddDependencies(needs); err != nil {
 		return fmt.Errorf("adding dependencies of feature gates: %w", err)
 	}
 	return nil
 }
 
-// missingDependencies returns those of dependencies() that known lacks.
-func missingDependencies(known map[featuregate.Feature][]featuregate.Feature) map[featuregate.Feature][]featuregate.Feature {
-	missing := map[featuregate.Feature][]featuregate.Feature{}
-	for feature, needs := range dependencies() {
-		for _, need := range needs {
-			if !slices.Contains(known[feature], need) {
-				missing[feature] = append(missing[feature], need)
-			}
-		}
-	}
-	return missing
-}
-
-// allGates collects the gates of the libraries and of the table.
+// allGates collects what the process-wide gate has, which the API server
+// library adds to at init, and the gates of the other libraries and the table.
 func allGates() (map[featuregate.Feature]featuregate.VersionedSpecs, error) {
 	gate := featuregate.NewVersionedFeatureGate(version.MustParse(release))
 	for _, add := range []func(featuregate.MutableVersionedFeatureGate) error{
@@ -99,8 +90,9 @@ func allGates() (map[featuregate.Feature]featuregate.VersionedSpecs, error) {
 			return nil, fmt.Errorf("collecting the feature gates of a library: %w", err)
 		}
 	}
-	all := gate.GetAllVersioned()
-	maps.Copy(all, kubernetesGates())
+	all := kubernetesGates()
+	maps.Copy(all, gate.GetAllVersioned())
+	maps.Copy(all, utilfeature.DefaultMutableFeatureGate.GetAllVersioned())
 	return all, nil
 }
 
