@@ -1,0 +1,41 @@
+// Copyright The kcm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kcm-dev/kcm/pkg/controller/deployment"
+	"github.com/kcm-dev/kcm/pkg/controller/replicaset"
+)
+
+func newDeploymentController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	client, err := cc.ClientBuilder.Client("deployment-controller")
+	if err != nil {
+		return nil, err
+	}
+	c, err := deployment.NewDeploymentController(ctx,
+		cc.InformerFactory.Apps().V1().Deployments(),
+		cc.InformerFactory.Apps().V1().ReplicaSets(),
+		cc.InformerFactory.Core().V1().Pods(),
+		client)
+	if err != nil {
+		return nil, fmt.Errorf("creating the Deployment controller: %w", err)
+	}
+	return newWorkerLoop(name, c, cc.ComponentConfig.DeploymentController.ConcurrentDeploymentSyncs), nil
+}
+
+func newReplicaSetController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	client, err := cc.ClientBuilder.Client("replicaset-controller")
+	if err != nil {
+		return nil, err
+	}
+	c := replicaset.NewReplicaSetController(ctx,
+		cc.InformerFactory.Apps().V1().ReplicaSets(),
+		cc.InformerFactory.Core().V1().Pods(),
+		client,
+		replicaset.BurstReplicas)
+	return newWorkerLoop(name, c, cc.ComponentConfig.ReplicaSetController.ConcurrentRSSyncs), nil
+}

@@ -1,0 +1,135 @@
+// Copyright The kcm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/klog/v2"
+	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
+
+	"github.com/kcm-dev/kcm/pkg/controller/namespace"
+	serviceaccountcontroller "github.com/kcm-dev/kcm/pkg/controller/serviceaccount"
+	"github.com/kcm-dev/kcm/pkg/serviceaccount"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/clientbuilder"
+)
+
+// hasServiceAccountKey tells whether there is a key to sign service account tokens with.
+func hasServiceAccountKey(config *kubectrlmgrconfig.KubeControllerManagerConfiguration) bool {
+	return config.SAController.ServiceAccountKeyFile != ""
+}
+
+// newServiceAccountTokenController uses the manager's own credentials: those of other controllers
+// may be tokens that this controller makes.
+func newServiceAccountTokenController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	const user = "tokens-controller"
+	config := cc.ComponentConfig.SAController
+	key, err := keyutil.PrivateKeyFromFile(config.ServiceAccountKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("error reading key for service account token controller: %w", err)
+	}
+	generator, err := serviceaccount.JWTTokenGenerator(serviceaccount.LegacyIssuer, key)
+	if err != nil {
+		return nil, fmt.Errorf("failed to build token generator: %w", err)
+	}
+	client, err := cc.RootClientBuilder.Client(user)
+	if err != nil {
+		return nil, err
+	}
+	rootCA, err := rootCA(cc, cc.RootClientBuilder, user)
+	if err != nil {
+		return nil, err
+	}
+	c, err := serviceaccountcontroller.NewTokensController(klog.FromContext(ctx),
+		cc.InformerFactory.Core().V1().ServiceAccounts(),
+		cc.InformerFactory.Core().V1().Secrets(),
+		client,
+		serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: rootCA})
+	if err != nil {
+		return nil, fmt.Errorf("error creating Tokens controller: %w", err)
+	}
+	return newWorkerLoop(name, c, config.ConcurrentSATokenSyncs), nil
+}
+
+// rootCA returns the certificates of --root-ca-file or, without it, those that the user's client
+// trusts.
+func rootCA(cc ControllerContext, builder clientbuilder.ControllerClientBuilder, user string) ([]byte, error) {
+	file := cc.ComponentConfig.SAController.RootCAFile
+	if file == "" {
+		config, err := builder.Config(user)
+		if err != nil {
+			return nil, err
+		}
+		config = rest.CopyConfig(config)
+		if err := rest.LoadTLSFiles(config); err != nil {
+			return nil, fmt.Errorf("reading the CA certificates of the kubeconfig: %w", err)
+		}
+		return config.CAData, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("error reading root-ca-file at %s: %w", file, err)
+	}
+	if _, err := certutil.ParseCertsPEM(data); err != nil {
+		return nil, fmt.Errorf("error parsing root-ca-file at %s: %w", file, err)
+	}
+	return data, nil
+}
+
+func newServiceAccountController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	client, err := cc.ClientBuilder.Client("service-account-controller")
+	if err != nil {
+		return nil, err
+	}
+	c, err := serviceaccountcontroller.NewServiceAccountsController(klog.FromContext(ctx),
+		cc.InformerFactory.Core().V1().ServiceAccounts(),
+		cc.InformerFactory.Core().V1().Namespaces(),
+		client,
+		serviceaccountcontroller.DefaultServiceAccountsControllerOptions())
+	if err != nil {
+		return nil, fmt.Errorf("error creating ServiceAccount controller: %w", err)
+	}
+	return newWorkerLoop(name, c, 1), nil
+}
+
+// newNamespaceController gives the controller twenty times the rate of requests and a hundred
+// times the burst that the user allows others: emptying a namespace takes a request or two for
+// each resource that the cluster has.
+func newNamespaceController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	config, err := cc.ClientBuilder.Config("namespace-controller")
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	if cc.ClientLimitsGiven {
+		config.QPS *= 20
+		config.Burst *= 100
+	}
+	client, err := clientset.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating the namespace controller's client: %w", err)
+	}
+	metadataClient, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating the namespace controller's metadata client: %w", err)
+	}
+	discover := func() ([]*metav1.APIResourceList, error) {
+		return discovery.ServerPreferredNamespacedResources(client.Discovery())
+	}
+	c := namespace.NewNamespaceController(ctx, client, metadataClient, discover,
+		cc.InformerFactory.Core().V1().Namespaces(),
+		cc.ComponentConfig.NamespaceController.NamespaceSyncPeriod.Duration,
+		corev1.FinalizerKubernetes)
+	return newWorkerLoop(name, c, cc.ComponentConfig.NamespaceController.ConcurrentNamespaceSyncs), nil
+}
