@@ -216,7 +216,7 @@ func TestPatchPod(t *testing.T) {
 }
 
 func TestPodNamePrefix(t *testing.T) {
-	for owner, want := range map[string]string{"web": "web-", "web.": "web."} {
+	for owner, want := range map[string]string{"web": "web-", "Web": "Web"} {
 		pod, err := GetPodFromTemplate(podTemplate(), &v1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Name: owner}}, nil)
 		if err != nil || pod.GenerateName != want {
 			t.Errorf("%v, %v, want %s", pod, err, want)
