@@ -12,10 +12,9 @@ import (
 	_ "time/tzdata" // Time zones of CronJobs, in images without a zone database.
 
 	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/logs/json/register"            // --logging-format=json
-	_ "k8s.io/component-base/metrics/prometheus/restclient" // rest_client_* metrics
-	_ "k8s.io/component-base/metrics/prometheus/version"    // kubernetes_build_info
-	_ "k8s.io/component-base/metrics/prometheus/workqueue"  // workqueue_* metrics
+	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // rest_client_*, workqueue_*, informer_* metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"  // kubernetes_build_info
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app"
 )

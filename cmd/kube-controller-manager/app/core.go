@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,6 +104,10 @@ func newServiceAccountController(ctx context.Context, cc ControllerContext, name
 	return newWorkerLoop(name, c, 1), nil
 }
 
+func namespaceSyncPeriod(config *kubectrlmgrconfig.KubeControllerManagerConfiguration) time.Duration {
+	return config.NamespaceController.NamespaceSyncPeriod.Duration
+}
+
 // newNamespaceController gives the controller twenty times the rate of requests and a hundred
 // times the burst that the user allows others: emptying a namespace takes a request or two for
 // each resource that the cluster has.
@@ -129,7 +134,7 @@ func newNamespaceController(ctx context.Context, cc ControllerContext, name stri
 	}
 	c := namespace.NewNamespaceController(ctx, client, metadataClient, discover,
 		cc.InformerFactory.Core().V1().Namespaces(),
-		cc.ComponentConfig.NamespaceController.NamespaceSyncPeriod.Duration,
+		namespaceSyncPeriod(&cc.ComponentConfig),
 		corev1.FinalizerKubernetes)
 	return newWorkerLoop(name, c, cc.ComponentConfig.NamespaceController.ConcurrentNamespaceSyncs), nil
 }

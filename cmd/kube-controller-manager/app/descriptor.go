@@ -6,6 +6,7 @@ package app
 import (
 	"context"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,9 @@ type ControllerDescriptor struct {
 	// Watches lists the resources whose typed informers the controller reads. A standby keeps
 	// them warm, so that the controller has its caches the moment it may lead.
 	Watches []schema.GroupVersionResource
+	// ResyncPeriod is how often the controller wants its objects brought up again, where that is
+	// more often than --min-resync-period. nil: it does not.
+	ResyncPeriod func(config *kubectrlmgrconfig.KubeControllerManagerConfiguration) time.Duration
 	// Configured tells whether the configuration gives the controller anything to do. nil: always.
 	Configured func(config *kubectrlmgrconfig.KubeControllerManagerConfiguration) bool
 	// Constructor builds the controller. nil: known, but not part of this release yet.
@@ -96,7 +100,7 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 		{Name: names.PodGarbageCollectorController, Aliases: []string{"podgc"}},
 		{Name: names.ResourceQuotaController, Aliases: []string{"resourcequota"}},
 		{Name: names.NamespaceController, Aliases: []string{"namespace"},
-			Watches: coreV1("namespaces"), Constructor: newNamespaceController},
+			Watches: coreV1("namespaces"), ResyncPeriod: namespaceSyncPeriod, Constructor: newNamespaceController},
 		{Name: names.ServiceAccountController, Aliases: []string{"serviceaccount"},
 			Watches: coreV1("serviceaccounts", "namespaces"), Constructor: newServiceAccountController},
 		{Name: names.GarbageCollectorController, Aliases: []string{"garbagecollector"}},

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/server/flagz"
 	apiserverhealthz "k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/mux"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/component-base/configz"
 	"k8s.io/component-base/metrics/prometheus/slis"
 	zpagesfeatures "k8s.io/component-base/zpages/features"
+	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
 	genericapp "github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/app"
@@ -73,12 +75,18 @@ func newBaseHandler(c *config.CompletedConfig, p pages) (*mux.PathRecorderMux, e
 
 // configzPage serves the configuration as it was at start-up.
 func configzPage(c *config.CompletedConfig) (http.HandlerFunc, error) {
-	body, err := json.Marshal(map[string]any{ConfigzName: c.ComponentConfig})
+	shown := c.ComponentConfig
+	shown.TypeMeta = metav1.TypeMeta{
+		APIVersion: kubectrlmgrconfig.SchemeGroupVersion.String(),
+		Kind:       "KubeControllerManagerConfiguration",
+	}
+	body, err := json.Marshal(map[string]any{ConfigzName: shown})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the configuration for %s: %w", configz.DefaultConfigzPath, err)
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		// An error here means that the client has gone.
 		_, _ = w.Write(body)
 	}, nil
