@@ -6,6 +6,7 @@ package namespace
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,13 @@ func (r *rounds) Delete(_ context.Context, name string) error {
 		r.answers = r.answers[1:]
 	}
 	return answer
+}
+
+// seen returns the names and the times of the rounds so far.
+func (r *rounds) seen() (names []string, times []time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.names), slices.Clone(r.times)
 }
 
 // run starts a controller in a synctest bubble over objects, and calls check. Times are since then.
@@ -114,24 +122,26 @@ func TestWhichNamespacesAreWorkedOn(t *testing.T) {
 	finalized := terminating("finalized")
 	finalized.Spec.Finalizers = nil
 	run(t, r, 0, func(t *testing.T, client *fake.Clientset) {
-		if len(r.times) != 0 {
-			t.Errorf("rounds %v before the grace period ended", r.times)
+		if names, _ := r.seen(); len(names) != 0 {
+			t.Errorf("rounds for %v before the grace period ended", names)
 		}
 		time.Sleep(gracePeriod)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"terminating"}, r.names); diff != "" {
+		names, _ := r.seen()
+		if diff := cmp.Diff([]string{"terminating"}, names); diff != "" {
 			t.Fatalf("rounds (-want +got):\n%s", diff)
 		}
 
 		deleted := update(t, client, active("active"), func(ns *v1.Namespace) { ns.DeletionTimestamp = ptr.To(metav1.Now()) })
 		time.Sleep(gracePeriod - time.Millisecond)
 		synctest.Wait()
-		if len(r.names) != 1 {
+		if names, _ := r.seen(); len(names) != 1 {
 			t.Error("a round began within the grace period")
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"terminating", "active"}, r.names); diff != "" {
+		names, _ = r.seen()
+		if diff := cmp.Diff([]string{"terminating", "active"}, names); diff != "" {
 			t.Fatalf("rounds (-want +got):\n%s", diff)
 		}
 
@@ -139,8 +149,8 @@ func TestWhichNamespacesAreWorkedOn(t *testing.T) {
 		update(t, client, deleted, func(ns *v1.Namespace) { ns.Status.Phase = v1.NamespaceTerminating })
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if len(r.names) != 2 {
-			t.Errorf("rounds %v, want no more than 2", r.names)
+		if names, _ := r.seen(); len(names) != 2 {
+			t.Errorf("rounds for %v, want no more than 2", names)
 		}
 	}, terminating("terminating"), active("active"), finalized)
 }
@@ -150,11 +160,12 @@ func TestRemainingContentIsAskedForAgain(t *testing.T) {
 	run(t, r, 0, func(t *testing.T, _ *fake.Clientset) {
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if r.times[0] != gracePeriod {
-			t.Errorf("first round after %s", r.times[0])
+		_, times := r.seen()
+		if times[0] != gracePeriod {
+			t.Errorf("first round after %s", times[0])
 		}
-		for i := 1; i < len(r.times); i++ {
-			pause := r.times[i] - r.times[i-1]
+		for i := 1; i < len(times); i++ {
+			pause := times[i] - times[i-1]
 			if pause < time.Second || pause > 8*time.Second {
 				t.Errorf("pause of %s before round %d, want 1 s to 8 s", pause, i)
 			}
@@ -170,11 +181,12 @@ func TestFailuresAreRetriedForEverWithBackOff(t *testing.T) {
 	run(t, r, 0, func(t *testing.T, _ *fake.Clientset) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		n := len(r.times)
+		_, times := r.seen()
+		n := len(times)
 		if n < 60 || n > 100 {
 			t.Errorf("%d rounds in an hour", n)
 		}
-		if last := r.times[n-1] - r.times[n-2]; last != maxDelay {
+		if last := times[n-1] - times[n-2]; last != maxDelay {
 			t.Errorf("last pause %s, want %s", last, maxDelay)
 		}
 	}, terminating("broken"))
@@ -185,8 +197,9 @@ func TestResyncIsAReminder(t *testing.T) {
 	run(t, r, 10*time.Minute, func(t *testing.T, _ *fake.Clientset) {
 		time.Sleep(35 * time.Minute)
 		synctest.Wait()
-		if len(r.times) < 3 || len(r.times) > 4 {
-			t.Errorf("rounds at %v, want the first and one for each resync", r.times)
+		_, times := r.seen()
+		if len(times) < 3 || len(times) > 4 {
+			t.Errorf("rounds at %v, want the first and one for each resync", times)
 		}
 	}, terminating("forgotten"), active("active"))
 }
