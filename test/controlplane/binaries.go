@@ -51,11 +51,11 @@ func FindBinaries(ctx context.Context, b Binaries, log io.Writer, names ...Compo
 
 // runBuildScript runs hack/tools/build.sh and returns the folder that it prints.
 func runBuildScript(ctx context.Context, log io.Writer, names []string) (string, error) {
-	root, err := moduleRoot()
+	root, err := ModuleRoot()
 	if err != nil {
 		return "", err
 	}
-	script := filepath.Join(root, "hack", "tools", "build.sh")
+	script := filepath.Join(root, buildScript)
 	var folder, progress bytes.Buffer
 	cmd := exec.CommandContext(ctx, script, names...)
 	cmd.Stdout = &folder
@@ -66,18 +66,25 @@ func runBuildScript(ctx context.Context, log io.Writer, names []string) (string,
 	return strings.TrimSpace(folder.String()), nil
 }
 
-// moduleRoot is the checkout's folder: the nearest one above the working directory that has hack/tools/build.sh.
-func moduleRoot() (string, error) {
+// buildScript is where, in a checkout, the peers are built.
+const buildScript = "hack/tools/build.sh"
+
+// ModuleRoot returns the checkout's folder: $KCM_ROOT, which the scripts of hack set, or else the nearest folder above
+// the working directory that has hack/tools/build.sh.
+func ModuleRoot() (string, error) {
+	if root := os.Getenv("KCM_ROOT"); root != "" {
+		return root, nil
+	}
 	start, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("finding the checkout: %w", err)
 	}
 	for dir := start; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "hack", "tools", "build.sh")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, buildScript)); err == nil {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no folder above %s has hack/tools/build.sh: give Options.Binaries", start)
+			return "", fmt.Errorf("no folder above %s has %s: set KCM_ROOT, or Options.Binaries", start, buildScript)
 		}
 	}
 }

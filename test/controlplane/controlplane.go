@@ -83,6 +83,9 @@ func prepare(ctx context.Context, o Options) (_ *ControlPlane, err error) {
 	if c.pki, err = loadPKI(c.path("pki"), o.ServiceCIDR); err != nil {
 		return nil, err
 	}
+	if err := c.checkFixedPorts(); err != nil {
+		return nil, err
+	}
 	if err := c.choosePorts(); err != nil {
 		return nil, err
 	}
@@ -92,6 +95,41 @@ func prepare(ctx context.Context, o Options) (_ *ControlPlane, err error) {
 	}
 	return c, nil
 }
+
+// checkFixedPorts finds a port that is taken before anything is started.
+func (c *ControlPlane) checkFixedPorts() error {
+	fixed := c.options.Ports
+	ports := []PortBusyError{
+		{ComponentEtcd, fixed.Etcd}, {ComponentEtcd, fixed.EtcdPeer},
+		{ComponentAPIServer, fixed.APIServer}, {ComponentManager, fixed.Manager},
+	}
+	if c.options.Kwok {
+		ports = append(ports, PortBusyError{ComponentKwok, fixed.Kwok})
+	}
+	if c.options.Scheduler {
+		ports = append(ports, PortBusyError{ComponentScheduler, fixed.Scheduler})
+	}
+	for _, p := range ports {
+		if p.Port == 0 || c.runsAlready(p.Component) {
+			continue
+		}
+		if checkFree(p.Port) != nil {
+			return &p
+		}
+	}
+	return nil
+}
+
+// runsAlready reports whether an earlier command left this component running.
+func (c *ControlPlane) runsAlready(name Component) bool {
+	if !c.options.Detached {
+		return false
+	}
+	_, running := readPidFile(c.pidPath(name))
+	return running
+}
+
+func (c *ControlPlane) pidPath(name Component) string { return c.path("run", string(name)+".pid") }
 
 // choosePorts picks a port wherever the options leave it open.
 func (c *ControlPlane) choosePorts() (err error) {
@@ -136,12 +174,20 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		return err
 	}
 
-	group, groupCtx := errgroup.WithContext(ctx)
+	var rest []*component
 	if c.options.Scheduler {
-		group.Go(func() error { return c.launch(groupCtx, c.scheduler()) })
+		rest = append(rest, c.scheduler())
 	}
 	if c.options.Kwok {
-		group.Go(func() error { return c.launch(groupCtx, c.kwok()) })
+		kwok, err := c.kwok()
+		if err != nil {
+			return err
+		}
+		rest = append(rest, kwok)
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	for _, p := range rest {
+		group.Go(func() error { return c.launch(groupCtx, p) })
 	}
 	group.Go(func() error { return c.createNodes(groupCtx) })
 	if err := group.Wait(); err != nil {
@@ -155,11 +201,11 @@ func (c *ControlPlane) start(ctx context.Context) error {
 
 // launch registers the component, starts it and waits until it is ready.
 func (c *ControlPlane) launch(ctx context.Context, p *component) error {
-	p.logPath = c.path("logs", string(p.name)+".log")
+	p.logPath = c.LogPath(p.name)
 	p.died = c.reportDeath
 	if c.options.Detached {
 		p.detached = true
-		p.pidPath = c.path("run", string(p.name)+".pid")
+		p.pidPath = c.pidPath(p.name)
 	}
 
 	c.mu.Lock()
@@ -181,7 +227,7 @@ func (c *ControlPlane) launch(ctx context.Context, p *component) error {
 // bringUp starts a registered component and waits until it is ready.
 func (c *ControlPlane) bringUp(ctx context.Context, p *component) error {
 	began := time.Now()
-	if !p.wouldAdopt() {
+	if !c.runsAlready(p.name) {
 		if err := checkFree(p.port); err != nil {
 			return &PortBusyError{Component: p.name, Port: p.port}
 		}

@@ -280,4 +280,3 @@ func TestSchedulerAndFakeNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 }
-

@@ -5,6 +5,7 @@ package controlplane
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -25,7 +26,16 @@ const KwokNodeAnnotation = "kwok.x-k8s.io/node"
 // nodeLease is how long a fake node may be silent, in seconds, as kubelet's default.
 const nodeLease = 40
 
-func (c *ControlPlane) kwok() *component {
+// kwokStages say what kwok does with nodes and pods.
+//
+//go:embed kwok-stages.yaml
+var kwokStages []byte
+
+func (c *ControlPlane) kwok() (*component, error) {
+	stages := c.path("kwok-stages.yaml")
+	if err := writeFile(stages, kwokStages, 0o600); err != nil {
+		return nil, err
+	}
 	server := loopback + ":" + strconv.Itoa(c.ports.Kwok)
 	args := []string{
 		"--kubeconfig=" + c.kwokKubeconfig,
@@ -36,6 +46,7 @@ func (c *ControlPlane) kwok() *component {
 		"--node-ip=" + loopback,
 		"--node-port=" + strconv.Itoa(c.ports.Kwok),
 		"--server-address=" + server,
+		"--config=" + stages,
 	}
 	return &component{
 		program: program{name: ComponentKwok, path: c.options.Binaries.Kwok, args: args},
@@ -43,7 +54,7 @@ func (c *ControlPlane) kwok() *component {
 		ready: func(ctx context.Context) error {
 			return ask(ctx, "http://"+server+"/healthz", nil)
 		},
-	}
+	}, nil
 }
 
 // NewFakeNode returns a Node for kwok, of the size of a small server.

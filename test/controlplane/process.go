@@ -169,15 +169,6 @@ func (p *program) reportUnasked(r *run) {
 	}
 }
 
-// wouldAdopt reports whether start would take over a running process.
-func (p *program) wouldAdopt() bool {
-	if !p.detached {
-		return false
-	}
-	_, running := readPidFile(p.pidPath)
-	return running
-}
-
 func describeExit(err error) string {
 	if err == nil {
 		return "exit status 0"

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Copyright The kcm Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# To be sourced. What scripts need to know about Go and the modules of this checkout.
+
+KCM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+
+# kcm::require_go ends the script with one line unless Go is there and new enough for go.mod.
+kcm::require_go() {
+  local needed have
+  needed=$(awk '$1 == "go" { print $2; exit }' "$KCM_ROOT/go.mod")
+  if ! command -v go >/dev/null; then
+    echo "error: go is not in PATH: install Go $needed or newer (https://go.dev/dl)" >&2
+    exit 1
+  fi
+  # Go fails here when it is too old and may not, or cannot, fetch the toolchain that go.mod asks for.
+  if ! have=$(cd "$KCM_ROOT" && go env GOVERSION 2>&1); then
+    echo "error: Go $needed or newer is needed: $(echo "$have" | tail -n 1)" >&2
+    exit 1
+  fi
+  if [ "$(printf '%s\n' "$needed" "${have#go}" | sort -V | head -n 1)" != "$needed" ]; then
+    echo "error: Go $needed or newer is needed, $(command -v go) is ${have#go}: install a newer one (https://go.dev/dl)" >&2
+    exit 1
+  fi
+}
+
+# kcm::modules prints the folders of the product's modules, "." first: those that go.work lists.
+kcm::modules() {
+  (cd "$KCM_ROOT" && go list -m -f '{{.Dir}}' | sed "s|^$KCM_ROOT\$|.|; s|^$KCM_ROOT/||")
+}
