@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -54,7 +55,7 @@ func (s KubeControllerManagerOptions) Config(ctx context.Context, allControllers
 		problems = append(problems, err)
 	}
 	if len(problems) > 0 {
-		return nil, utilerrors.Flatten(utilerrors.NewAggregate(problems))
+		return nil, aggregate(problems)
 	}
 
 	c.Kubeconfig = kubeconfig
@@ -74,7 +75,24 @@ func (s KubeControllerManagerOptions) Config(ctx context.Context, allControllers
 // Validate returns all that is wrong with the flags, as an Aggregate. It opens
 // no file.
 func (s *KubeControllerManagerOptions) Validate(allControllers, disabledByDefaultControllers []string, controllerAliases map[string]string) error {
-	return utilerrors.Flatten(utilerrors.NewAggregate(s.validate(allControllers, disabledByDefaultControllers, controllerAliases)))
+	return aggregate(s.validate(allControllers, disabledByDefaultControllers, controllerAliases))
+}
+
+// aggregate makes one error of many, each of them once: a registry that could
+// not be set reports the same problem again when it is validated.
+func aggregate(errs []error) error {
+	flat := utilerrors.Flatten(utilerrors.NewAggregate(errs))
+	if flat == nil {
+		return nil
+	}
+	seen := sets.New[string]()
+	return utilerrors.NewAggregate(slices.DeleteFunc(flat.Errors(), func(err error) bool {
+		if seen.Has(err.Error()) {
+			return true
+		}
+		seen.Insert(err.Error())
+		return false
+	}))
 }
 
 func (s *KubeControllerManagerOptions) validate(all, disabledByDefault []string, aliases map[string]string) []error {

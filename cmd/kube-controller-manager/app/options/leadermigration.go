@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 	cmconfigv1alpha1 "k8s.io/controller-manager/config/v1alpha1"
-	migrationconfig "k8s.io/controller-manager/pkg/leadermigration/config"
+
+	migrationconfig "github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/leadermigration/config"
 )
 
 // LeaderMigrationOptions holds the flags that move controllers from one
@@ -48,13 +49,14 @@ func (o *LeaderMigrationOptions) ApplyTo(c *cmconfigv1alpha1.GenericControllerMa
 	for _, err := range migrationconfig.ValidateLeaderMigrationConfiguration(migration) {
 		errs = append(errs, fmt.Errorf("--leader-migration-config=%q: %w", o.ConfigFile, err))
 	}
+	// Old files may name it, but no elector can lock by Endpoints any more.
+	if migration.ResourceLock == migrationconfig.ResourceLockEndpoints {
+		errs = append(errs, invalid("leader-migration-config", o.ConfigFile, `resourceLock "endpoints" is gone, use "leases"`))
+	}
 	if len(errs) > 0 {
 		return errs
 	}
 	c.LeaderMigrationEnabled = true
-	err := cmconfigv1alpha1.Convert_config_LeaderMigrationConfiguration_To_v1alpha1_LeaderMigrationConfiguration(migration, &c.LeaderMigration, nil)
-	if err != nil {
-		return []error{fmt.Errorf("--leader-migration-config=%q: %w", o.ConfigFile, err)}
-	}
+	c.LeaderMigration = *migration
 	return nil
 }

@@ -92,10 +92,6 @@ type KubeControllerManagerOptions struct {
 
 	// ParsedFlags is what /flagz shows. Flags sets it to the sets it returns.
 	ParsedFlags *cliflag.NamedFlagSets
-
-	// Built says which controllers are part of this build. --help names those
-	// that are not. Nil means that all are. Set it before Flags.
-	Built func(controller string) bool
 }
 
 // NewKubeControllerManagerOptions returns the options of a manager without
@@ -197,13 +193,13 @@ func (s *KubeControllerManagerOptions) Flags(allControllers, disabledByDefaultCo
 	misc := fss.FlagSet("misc")
 	misc.StringVar(&s.Master, "master", s.Master,
 		"URL of the API server. Overrides the one in the kubeconfig file.")
-	s.Generic.AddFlags(debugging, generic, misc, s.controllersUsage(allControllers, disabledByDefaultControllers))
+	s.Generic.AddFlags(debugging, generic, misc, controllersUsage(allControllers, disabledByDefaultControllers))
 	s.ParsedFlags = &fss
 	return fss
 }
 
 // controllersUsage describes --controllers.
-func (s *KubeControllerManagerOptions) controllersUsage(all, disabledByDefault []string) string {
+func controllersUsage(all, disabledByDefault []string) string {
 	var usage strings.Builder
 	usage.WriteString("Which controllers run. '*' turns on all that are on by default, 'foo' turns on controller foo, '-foo' turns it off; the first entry that names a controller wins.")
 	line := func(title string, names []string) {
@@ -213,9 +209,6 @@ func (s *KubeControllerManagerOptions) controllersUsage(all, disabledByDefault [
 	}
 	line("All controllers", all)
 	line("Disabled-by-default controllers", disabledByDefault)
-	if s.Built != nil {
-		line("Not available in this build", slices.DeleteFunc(slices.Clone(all), s.Built))
-	}
 	return usage.String()
 }
 
