@@ -55,14 +55,14 @@ func (m *manager) newTenure(ctx context.Context, lockName string) (*tenure, erro
 
 // lead stands for election, for the main lease and, with leader migration, for the second one too.
 // Both end when one of them does.
-func (m *manager) lead(ctx, background context.Context, cc ControllerContext, main *tenure, started func()) error {
+func (m *manager) lead(ctx, background context.Context, cc ControllerContext, main *tenure, recorder resourcelock.EventRecorder, started func()) error {
 	generic := m.config.ComponentConfig.Generic
 	identity, err := newIdentity()
 	if err != nil {
 		return err
 	}
 	main.watch = m.watchDog
-	if main.lock, err = newLock(m.config, generic.LeaderElection.ResourceLock, main.lockName, identity); err != nil {
+	if main.lock, err = newLock(m.config, generic.LeaderElection.ResourceLock, main.lockName, identity, recorder); err != nil {
 		return err
 	}
 	if !generic.LeaderMigrationEnabled {
@@ -74,7 +74,7 @@ func (m *manager) lead(ctx, background context.Context, cc ControllerContext, ma
 	if err != nil {
 		return err
 	}
-	if second.lock, err = newLock(m.config, generic.LeaderMigration.ResourceLock, second.lockName, identity); err != nil {
+	if second.lock, err = newLock(m.config, generic.LeaderMigration.ResourceLock, second.lockName, identity, recorder); err != nil {
 		return err
 	}
 	// The second lease is not stood for before the service account tokens that its controllers may
@@ -127,10 +127,10 @@ func newIdentity() (string, error) {
 
 // newLock returns the lock on a Lease of the given name in the namespace of
 // --leader-elect-resource-namespace.
-func newLock(c *config.CompletedConfig, lockType, name, identity string) (resourcelock.Interface, error) {
+func newLock(c *config.CompletedConfig, lockType, name, identity string, recorder resourcelock.EventRecorder) (resourcelock.Interface, error) {
 	election := c.ComponentConfig.Generic.LeaderElection
 	lock, err := resourcelock.NewFromKubeconfig(lockType, election.ResourceNamespace, name,
-		resourcelock.ResourceLockConfig{Identity: identity, EventRecorder: c.EventRecorder}, c.Kubeconfig)
+		resourcelock.ResourceLockConfig{Identity: identity, EventRecorder: recorder}, c.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("creating the lock for leader election: %w", err)
 	}

@@ -20,7 +20,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
+	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/leaderelection"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/leaderelection/resourcelock"
 	genericapp "github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/app"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/healthz"
 )
@@ -61,11 +63,21 @@ func (m *manager) elects() bool {
 
 // run runs the manager until ctx is done or it has failed; Run says more.
 func (m *manager) run(ctx context.Context) error {
-	events := m.config.EventBroadcaster
-	events.StartStructuredLogging(0)
-	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: m.config.Client.CoreV1().Events("")})
-	defer events.Shutdown()
+	// The configuration's recorder is for whoever embeds the manager. Its broadcaster drops what it
+	// holds at the end, so the manager's own events, which are about its end, go another way.
+	broadcaster := m.config.EventBroadcaster
+	broadcaster.StartStructuredLogging(0)
+	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: m.config.Client.CoreV1().Events("")})
+	defer broadcaster.Shutdown()
 
+	events := controller.NewEventPipeline(ctx, m.config.Client, managerName)
+	var err error
+	events.RunAround(ctx, func(ctx context.Context) { err = m.serveAndLead(ctx, events.Recorder()) })
+	return err
+}
+
+// serveAndLead serves, and runs the controllers while this process leads.
+func (m *manager) serveAndLead(ctx context.Context, recorder resourcelock.EventRecorder) error {
 	// The servers and the informers run until the controllers have stopped, which is after ctx is done.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer m.wg.Wait()
@@ -98,7 +110,7 @@ func (m *manager) run(ctx context.Context) error {
 		defer main.fence.Close()
 		return main.run(ctx)
 	}
-	return m.lead(ctx, background, cc, main, informersStarted)
+	return m.lead(ctx, background, cc, main, recorder, informersStarted)
 }
 
 // serve starts the servers.
