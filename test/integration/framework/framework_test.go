@@ -183,15 +183,24 @@ func TestKubeletOutcomes(t *testing.T) {
 func TestKubeletKeepsItsNodesAlive(t *testing.T) {
 	env := framework.New(t)
 	kubelet := env.Kubelet(t, 0, fakekubelet.Options{Nodes: []string{"alive"}, LeaseDuration: 400 * time.Millisecond})
-	renewed := func(ctx context.Context) time.Time {
+	renewed := func(ctx context.Context) (time.Time, error) {
 		lease, err := env.Client.CoordinationV1().Leases("kube-node-lease").Get(ctx, "alive", metav1.GetOptions{})
 		if err != nil {
-			t.Fatal(err)
+			return time.Time{}, err
 		}
-		return lease.Spec.RenewTime.Time
+		return lease.Spec.RenewTime.Time, nil
 	}
-	first := renewed(t.Context())
-	env.WaitFor(t, "lease to be renewed", timeout, func(ctx context.Context) (bool, error) { return renewed(ctx).After(first), nil })
+	renewedAfter := func(before *time.Time) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			at, err := renewed(ctx)
+			return err == nil && at.After(*before), err
+		}
+	}
+	first, err := renewed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.WaitFor(t, "lease to be renewed", timeout, renewedAfter(&first))
 	node, err := env.Client.CoreV1().Nodes().Get(t.Context(), "alive", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -206,14 +215,14 @@ func TestKubeletKeepsItsNodesAlive(t *testing.T) {
 	}
 	kubelet.Silence("alive", true)
 	var silent time.Time
-	env.WaitFor(t, "beats in flight to end", timeout, func(ctx context.Context) (bool, error) {
+	env.WaitFor(t, "a beat in flight to end", timeout, func(ctx context.Context) (bool, error) {
 		before := silent
-		silent = renewed(ctx)
-		return silent.Equal(before), nil
+		silent, err = renewed(ctx)
+		return err == nil && silent.Equal(before), err
 	})
-	env.Never(t, "a silent node renewed its lease", time.Second, func(ctx context.Context) (bool, error) { return renewed(ctx).After(silent), nil })
+	env.Never(t, "a silent node renewed its lease", time.Second, renewedAfter(&silent))
 	kubelet.Silence("alive", false)
-	env.WaitFor(t, "lease to be renewed again", timeout, func(ctx context.Context) (bool, error) { return renewed(ctx).After(silent), nil })
+	env.WaitFor(t, "lease to be renewed again", timeout, renewedAfter(&silent))
 }
 
 func TestKubeletCopesWithManyPods(t *testing.T) {

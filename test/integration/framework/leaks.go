@@ -15,7 +15,7 @@ const (
 	// leakLabel is the profiler label that tells whose a goroutine is.
 	leakLabel = "kcm-test"
 	// leakTimeout is how long goroutines have to end after their owner has.
-	leakTimeout = 10 * time.Second
+	leakTimeout = 5 * time.Second
 )
 
 // connectionLoops serve connections that client-go's transport cache keeps open

@@ -120,6 +120,7 @@ func start(ctx context.Context, opts []Option) (*suite, error) {
 func (s *suite) connect(ctx context.Context, auditPath string) (err error) {
 	cfg := rest.CopyConfig(s.cp.RESTConfig())
 	cfg.UserAgent = adminAgent
+	cfg.WarningHandler = rest.NoWarnings{} // cleaning up and dumping touch deprecated kinds, too
 	if s.admin, err = kubernetes.NewForConfig(cfg); err != nil {
 		return fmt.Errorf("administrator's client: %w", err)
 	}

@@ -119,6 +119,7 @@ type podRecord struct {
 	ip               string
 	terminatingSince time.Time
 	wrote            string // resource version of the last status that was written
+	removed          bool   // the final DELETE was answered
 }
 
 // New returns a Kubelet. Nothing is sent before Run.
@@ -328,12 +329,22 @@ func (k *Kubelet) wrote(pod *corev1.Pod) {
 	k.recordLocked(pod.UID).wrote = pod.ResourceVersion
 }
 
+// removed remembers that a pod is gone.
+func (k *Kubelet) removed(uid types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.recordLocked(uid).removed = true
+}
+
 // isStale tells whether the cache does not yet show the Kubelet's own last
 // write to the pod; the event that shows it brings the pod back.
 func (k *Kubelet) isStale(pod *corev1.Pod) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r, ok := k.known[pod.UID]
+	if ok && r.removed {
+		return true
+	}
 	if !ok || r.wrote == "" {
 		return false
 	}

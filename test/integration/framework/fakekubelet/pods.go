@@ -101,6 +101,8 @@ func (k *Kubelet) terminate(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return fmt.Errorf("removing pod %s: %w", keyOf(pod), err)
 	}
+	// A finalizer may keep the object for longer; the kubelet is done with it all the same.
+	k.removed(pod.UID)
 	return nil
 }
 
