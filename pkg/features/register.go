@@ -16,6 +16,7 @@ package features
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -54,21 +55,23 @@ func registerIn(gate featuregate.MutableVersionedFeatureGate) error {
 	for known := range gate.GetAllVersioned() {
 		delete(missing, known)
 	}
-	if len(missing) == 0 {
-		return nil
+	if len(missing) > 0 {
+		if err := gate.AddVersioned(missing); err != nil {
+			return fmt.Errorf("adding %d feature gates: %w", len(missing), err)
+		}
 	}
-	if err := gate.AddVersioned(missing); err != nil {
-		return fmt.Errorf("adding %d feature gates: %w", len(missing), err)
-	}
-	// What a gate that was there already depends on is for those to say who
-	// added it.
-	needs := dependencies()
-	maps.DeleteFunc(needs, func(feature featuregate.Feature, _ []featuregate.Feature) bool {
-		_, added := missing[feature]
-		return !added
-	})
-	if err := gate.AddDependencies(needs); err != nil {
-		return fmt.Errorf("adding dependencies of feature gates: %w", err)
+	known := gate.Dependencies()
+	for feature, needs := range dependencies() {
+		needs = slices.DeleteFunc(needs, func(need featuregate.Feature) bool { return slices.Contains(known[feature], need) })
+		if len(needs) == 0 {
+			continue
+		}
+		err := gate.AddDependencies(map[featuregate.Feature][]featuregate.Feature{feature: needs})
+		// A gate that was there before may have stages that contradict the
+		// dependency. It is for those who added it to say what it needs.
+		if _, added := missing[feature]; added && err != nil {
+			return fmt.Errorf("adding what feature gate %s depends on: %w", feature, err)
+		}
 	}
 	return nil
 }
@@ -115,12 +118,19 @@ func EnabledIn(gate featuregate.FeatureGate, feature featuregate.Feature) bool {
 	if Knows(gate, feature) {
 		return gate.Enabled(feature)
 	}
-	fallback := featuregate.NewVersionedFeatureGate(version.MustParse(release))
-	if err := registerIn(fallback); err != nil {
-		return false
-	}
-	return Knows(fallback, feature) && fallback.Enabled(feature)
+	defaults := defaultGate()
+	return Knows(defaults, feature) && defaults.Enabled(feature)
 }
+
+// defaultGate has all gates at their defaults. It knows none if the tables
+// contradict themselves, which the tests rule out.
+var defaultGate = sync.OnceValue(func() featuregate.FeatureGate {
+	gate := featuregate.NewVersionedFeatureGate(version.MustParse(release))
+	if err := registerIn(gate); err != nil {
+		return featuregate.NewVersionedFeatureGate(version.MustParse(release))
+	}
+	return gate
+})
 
 // Knows says whether a feature has been added to the given gate. To ask a gate
 // for one that has not is a panic.

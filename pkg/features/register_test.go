@@ -93,15 +93,16 @@ func TestGatesAreUpstreamsAtEveryEmulatedVersion(t *testing.T) {
 
 func TestLockedGatesRefuseTheOtherValue(t *testing.T) {
 	_, gates := rows(t)
+	fresh := newGate(t)
 	for name, fields := range gates {
-		gate := newGate(t)
+		gate := fresh.DeepCopy()
 		on := strings.HasSuffix(fields[len(fields)-2], ":on")
 		err := gate.Set(fmt.Sprintf("%s=%v", name, !on))
 		refused := err != nil && strings.Contains(err.Error(), "feature is locked")
 		if locked := fields[len(fields)-1] == "yes"; locked != refused {
 			t.Errorf("setting %s to %v: locked upstream: %v, error here: %v", name, !on, locked, err)
 		}
-		if err := newGate(t).Set(fmt.Sprintf("%s=%v", name, on)); err != nil {
+		if err := fresh.DeepCopy().Set(fmt.Sprintf("%s=%v", name, on)); err != nil {
 			t.Errorf("setting %s to its default: %v", name, err)
 		}
 	}
@@ -140,6 +141,17 @@ func TestDependenciesAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", test.set, err, test.want)
 		}
+	}
+}
+
+// The API server library registers some gates itself, without what they need.
+func TestDependenciesOfTheProcessGate(t *testing.T) {
+	if err := Register(); err != nil {
+		t.Fatal(err)
+	}
+	gate := utilfeature.DefaultMutableFeatureGate.DeepCopy()
+	if err := gate.Set("APIServerIdentity=false"); err == nil {
+		t.Error("UnknownVersionInteroperabilityProxy needs APIServerIdentity, and yet no error")
 	}
 }
 

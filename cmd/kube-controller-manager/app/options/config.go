@@ -7,11 +7,9 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
+	"os"
 
 	v1 "k8s.io/api/core/v1"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/server/flagz"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -19,14 +17,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 	basecompatibility "k8s.io/component-base/compatibility"
-	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/metrics"
 	metricsfeatures "k8s.io/component-base/metrics/features"
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
-	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/names"
 	"github.com/kcm-dev/kcm/pkg/features"
-	cmapp "github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/app"
 )
 
 // Config checks the options and turns them into a configuration: with clients,
@@ -72,103 +67,6 @@ func (s KubeControllerManagerOptions) Config(ctx context.Context, allControllers
 	return c, nil
 }
 
-// Validate returns all that is wrong with the flags, as an Aggregate. It opens
-// no file.
-func (s *KubeControllerManagerOptions) Validate(allControllers, disabledByDefaultControllers []string, controllerAliases map[string]string) error {
-	return aggregate(s.validate(allControllers, disabledByDefaultControllers, controllerAliases))
-}
-
-// aggregate makes one error of many, each of them once: a registry that could
-// not be set reports the same problem again when it is validated.
-func aggregate(errs []error) error {
-	flat := utilerrors.Flatten(utilerrors.NewAggregate(errs))
-	if flat == nil {
-		return nil
-	}
-	seen := sets.New[string]()
-	return utilerrors.NewAggregate(slices.DeleteFunc(flat.Errors(), func(err error) bool {
-		if seen.Has(err.Error()) {
-			return true
-		}
-		seen.Insert(err.Error())
-		return false
-	}))
-}
-
-func (s *KubeControllerManagerOptions) validate(all, disabledByDefault []string, aliases map[string]string) []error {
-	errs := join(
-		s.ComponentGlobalsRegistry.Validate(),
-		s.Generic.Validate(all, aliases),
-		s.KubeCloudShared.Validate(),
-		s.validateCoordinatedLeaderElection(),
-	)
-	if s.ControllerShutdownTimeout < 0 {
-		errs = append(errs, invalid("controller-shutdown-timeout", s.ControllerShutdownTimeout, "must not be negative"))
-	}
-	for _, section := range s.sections() {
-		errs = append(errs, section.options.Validate()...)
-	}
-	return join(errs,
-		s.validateNodeCIDRs(disabledByDefault, aliases),
-		s.validateServing(),
-		s.Metrics.Validate(),
-		s.validateLogs(),
-	)
-}
-
-// validateCoordinatedLeaderElection refuses what is not built: to go on with
-// plain leases would let this manager and coordinated ones lead together.
-func (s *KubeControllerManagerOptions) validateCoordinatedLeaderElection() []error {
-	gate := s.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
-	if !*s.Generic.LeaderElection.LeaderElect || gate == nil || !features.EnabledIn(gate, features.CoordinatedLeaderElection) {
-		return nil
-	}
-	return []error{fmt.Errorf("--feature-gates: %s=true is not supported by this build, set it to false or set --leader-elect=false", features.CoordinatedLeaderElection)}
-}
-
-// validateNodeCIDRs refuses ranges that the node IPAM controller could not
-// start with: found out only when this manager leads, they would end it.
-func (s *KubeControllerManagerOptions) validateNodeCIDRs(disabledByDefault []string, aliases map[string]string) []error {
-	if !s.KubeCloudShared.AllocateNodeCIDRs {
-		return nil
-	}
-	enabled := cmapp.IsControllerEnabled(names.NodeIpamController, sets.New(disabledByDefault...), canonicalNames(s.Generic.Controllers, aliases))
-	if !enabled {
-		return nil
-	}
-	_, _, err := NodeCIDRs(s.KubeCloudShared.ClusterCIDR, *s.NodeIPAMController.NodeIPAMControllerConfiguration)
-	if err != nil {
-		return []error{err}
-	}
-	return nil
-}
-
-func (s *KubeControllerManagerOptions) validateServing() []error {
-	errs := join(
-		s.SecureServing.Validate(),
-		s.InsecureServing.Validate(),
-		s.Authentication.Validate(),
-		s.Authorization.Validate(),
-	)
-	pair := s.SecureServing.ServerCert.CertKey
-	if pair.CertFile != "" && pair.KeyFile == "" {
-		errs = append(errs, invalid("tls-cert-file", pair.CertFile, "needs --tls-private-key-file"))
-	}
-	if pair.KeyFile != "" && pair.CertFile == "" {
-		errs = append(errs, invalid("tls-private-key-file", pair.KeyFile, "needs --tls-cert-file"))
-	}
-	return errs
-}
-
-func (s *KubeControllerManagerOptions) validateLogs() []error {
-	gate := s.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
-	var errs []error
-	for _, err := range logsapi.Validate(s.Logs, gate, nil) {
-		errs = append(errs, err)
-	}
-	return errs
-}
-
 // applyTo fills the component configuration and returns what is wrong with
 // files that it has to read.
 func (s *KubeControllerManagerOptions) applyTo(c *componentConfig, aliases map[string]string) []error {
@@ -182,13 +80,9 @@ func (s *KubeControllerManagerOptions) applyTo(c *componentConfig, aliases map[s
 
 // restConfig says how to reach the API server.
 func (s *KubeControllerManagerOptions) restConfig() (*rest.Config, error) {
-	path := s.Generic.ClientConnection.Kubeconfig
-	c, err := clientcmd.BuildConfigFromFlags(s.Master, path)
+	c, err := s.findAPIServer()
 	if err != nil {
-		if path == "" && s.Master == "" {
-			return nil, fmt.Errorf("no way to the API server: set --kubeconfig or --master, or run in a pod with a service account: %w", err)
-		}
-		return nil, fmt.Errorf("--kubeconfig=%q --master=%q: %w", path, s.Master, err)
+		return nil, err
 	}
 	client := &s.Generic.ClientConnection
 	c.AcceptContentTypes = client.AcceptContentTypes
@@ -198,6 +92,31 @@ func (s *KubeControllerManagerOptions) restConfig() (*rest.Config, error) {
 	// control plane's network are worth.
 	c.DisableCompression = true
 	return c, nil
+}
+
+// findAPIServer reads --kubeconfig and --master. Without both it uses the
+// service account of the pod that this runs in, or else KUBERNETES_MASTER.
+func (s *KubeControllerManagerOptions) findAPIServer() (*rest.Config, error) {
+	path, master := s.Generic.ClientConnection.Kubeconfig, s.Master
+	if path == "" && master == "" {
+		c, err := rest.InClusterConfig()
+		if err == nil {
+			return c, nil
+		}
+		master = os.Getenv("KUBERNETES_MASTER")
+		if master == "" {
+			return nil, fmt.Errorf("no way to the API server: set --kubeconfig or --master, or run in a pod with a service account (%w)", err)
+		}
+	}
+	c, err := clientcmd.BuildConfigFromFlags(master, path)
+	switch {
+	case err == nil:
+		return c, nil
+	case path != "":
+		return nil, fmt.Errorf("--kubeconfig=%q: %w", path, err)
+	default:
+		return nil, fmt.Errorf("--master=%q: %w", master, err)
+	}
 }
 
 // applyMetrics sets which metrics are shown: like the registry, the setting is

@@ -192,9 +192,9 @@ controllerLeaders: []
 		`--cluster-cidr must be set with --allocate-node-cidrs=true`,
 		`--secure-port -1 must be between 0 and 65535, inclusive. 0 for turning off secure port`,
 		`--insecure-bind-address=10.0.0.1: must be a loopback address, in 127.0.0.0/8 or ::1`,
-		`format: Invalid value: "yaml": Unsupported log format`,
+		`--logging-format: Invalid value: "yaml": Unsupported log format`,
 		fmt.Sprintf(`--leader-migration-config=%q: resourceLock "endpoints" is gone, use "leases"`, migration),
-		fmt.Sprintf(`--kubeconfig=%q --master="": stat %s: no such file or directory`, missing, missing),
+		fmt.Sprintf(`--kubeconfig=%q: stat %s: no such file or directory`, missing, missing),
 	}
 	if diff := cmp.Diff(want, lines(t, err)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -207,6 +207,14 @@ func TestConfigWithoutAWayToTheAPIServer(t *testing.T) {
 	_, err := parse(t, "--secure-port=0").Config(t.Context(), testControllers, testDisabled, testAliases)
 	if got := lines(t, err); len(got) != 1 || !strings.HasPrefix(got[0], "no way to the API server: set --kubeconfig or --master") {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestMasterFromTheEnvironment(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBERNETES_MASTER", "http://127.0.0.1:1")
+	if c := mustConfig(t, parse(t, "--secure-port=0")); c.Kubeconfig.Host != "http://127.0.0.1:1" {
+		t.Errorf("host %q", c.Kubeconfig.Host)
 	}
 }
 

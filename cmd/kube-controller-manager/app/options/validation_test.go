@@ -159,7 +159,18 @@ func TestValidate(t *testing.T) {
 		{args: "--tls-cert-file=a", want: []string{`--tls-cert-file="a": needs --tls-private-key-file`}},
 		{args: "--tls-private-key-file=a", want: []string{`--tls-private-key-file="a": needs --tls-cert-file`}},
 
-		{args: "--logging-format=yaml", want: []string{`format: Invalid value: "yaml": Unsupported log format`}},
+		{args: "--tls-min-version=VersionTLS13 --tls-cipher-suites=TLS_AES_128_GCM_SHA256"},
+		{args: "--tls-min-version=1.2 --tls-cipher-suites=ROT13 --tls-curve-preferences=0", want: []string{
+			`--tls-min-version="1.2": must be one of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13`,
+			`--tls-cipher-suites=[ROT13]: Cipher suite ROT13 not supported or doesn't exist`,
+			`--tls-curve-preferences=[0]: curve preference 0 is out of range (must be 1-65535)`,
+		}},
+
+		{args: "--logging-format=yaml --log-json-split-stream", want: []string{
+			`--logging-format: Invalid value: "yaml": Unsupported log format`,
+			`--log-json-split-stream: Forbidden: Feature LoggingAlphaOptions is disabled`,
+		}},
+		{args: "--secure-port=0 --tls-min-version=1.2 --tls-cert-file=a"}, // not used
 		{args: "--emulated-version=1.33 --min-compatibility-version=1.34", want: []string{
 			`emulation version 1.33 is not between [1.34, 1.37.0]`,
 			`minCompatibilityVersion version 1.34 is not between [1.34, 1.33]`,
@@ -175,6 +186,15 @@ func TestValidate(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The message names the previous release, which depends on how the test was
+// built.
+func TestValidateNamesMetricsFlags(t *testing.T) {
+	got := lines(t, parse(t, "--show-hidden-metrics-for-version=9.9").Validate(testControllers, testDisabled, testAliases))
+	if len(got) != 1 || !strings.HasPrefix(got[0], `--show-hidden-metrics-for-version: Invalid value: "9.9": must be omitted`) {
+		t.Errorf("got %q", got)
 	}
 }
 
