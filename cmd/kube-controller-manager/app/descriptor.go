@@ -15,6 +15,7 @@ import (
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/names"
+	"github.com/kcm-dev/kcm/pkg/features"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/controller"
 )
 
@@ -60,28 +61,12 @@ func (d *ControllerDescriptor) Available() bool { return d.Constructor != nil }
 // blockedBy returns the first required feature gate that is off, or "".
 func (d *ControllerDescriptor) blockedBy(gates featuregate.FeatureGate) featuregate.Feature {
 	for _, gate := range d.FeatureGates {
-		if !gates.Enabled(gate) {
+		if !features.EnabledIn(gates, gate) {
 			return gate
 		}
 	}
 	return ""
 }
-
-// Feature gates, under upstream's names, that decide whether a controller exists at all.
-const (
-	gateAPIServerIdentity               featuregate.Feature = "APIServerIdentity"
-	gateClusterTrustBundle              featuregate.Feature = "ClusterTrustBundle"
-	gateDRADeviceTaints                 featuregate.Feature = "DRADeviceTaints"
-	gateDRAResourcePoolStatus           featuregate.Feature = "DRAResourcePoolStatus"
-	gateDynamicResourceAllocation       featuregate.Feature = "DynamicResourceAllocation"
-	gateGenericWorkload                 featuregate.Feature = "GenericWorkload"
-	gateMultiCIDRServiceAllocator       featuregate.Feature = "MultiCIDRServiceAllocator"
-	gatePodCertificateRequest           featuregate.Feature = "PodCertificateRequest"
-	gateSELinuxChangePolicy             featuregate.Feature = "SELinuxChangePolicy"
-	gateSeparateTaintEvictionController featuregate.Feature = "SeparateTaintEvictionController"
-	gateStorageVersionAPI               featuregate.Feature = "StorageVersionAPI"
-	gateVolumeAttributesClass           featuregate.Feature = "VolumeAttributesClass"
-)
 
 // NewControllerDescriptors returns the table of all controllers, in the order in which they are
 // built. The slice and what it holds belong to the caller.
@@ -117,7 +102,7 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 		{Name: names.CertificateSigningRequestSigningController, Aliases: []string{"csrsigning"}},
 		{Name: names.CertificateSigningRequestApprovingController, Aliases: []string{"csrapproving"}},
 		{Name: names.CertificateSigningRequestCleanerController, Aliases: []string{"csrcleaner"}},
-		{Name: names.PodCertificateRequestCleanerController, FeatureGates: gates{gatePodCertificateRequest}},
+		{Name: names.PodCertificateRequestCleanerController, FeatureGates: gates{features.PodCertificateRequest}},
 		{Name: names.TTLController, Aliases: []string{"ttl"}},
 		{Name: names.BootstrapSignerController, Aliases: []string{"bootstrapsigner"}, DisabledByDefault: true},
 		{Name: names.TokenCleanerController, Aliases: []string{"tokencleaner"}, DisabledByDefault: true},
@@ -129,26 +114,26 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 		{Name: names.ClusterRoleAggregationController, Aliases: []string{"clusterrole-aggregation"}},
 		{Name: names.PersistentVolumeClaimProtectionController, Aliases: []string{"pvc-protection"}},
 		{Name: names.PersistentVolumeProtectionController, Aliases: []string{"pv-protection"}},
-		{Name: names.VolumeAttributesClassProtectionController, FeatureGates: gates{gateVolumeAttributesClass}},
+		{Name: names.VolumeAttributesClassProtectionController, FeatureGates: gates{features.VolumeAttributesClass}},
 		{Name: names.TTLAfterFinishedController, Aliases: []string{"ttl-after-finished"}},
 		{Name: names.RootCACertificatePublisherController, Aliases: []string{"root-ca-cert-publisher"},
 			Watches: coreV1("configmaps", "namespaces"), Constructor: newRootCACertificatePublisherController},
-		{Name: names.KubeAPIServerClusterTrustBundlePublisherController, FeatureGates: gates{gateClusterTrustBundle}},
+		{Name: names.KubeAPIServerClusterTrustBundlePublisherController, FeatureGates: gates{features.ClusterTrustBundle}},
 		{Name: names.EphemeralVolumeController, Aliases: []string{"ephemeral-volume"}},
 		{Name: names.StorageVersionGarbageCollectorController, Aliases: []string{"storage-version-gc"},
-			FeatureGates: gates{gateAPIServerIdentity, gateStorageVersionAPI}},
+			FeatureGates: gates{features.APIServerIdentity, features.StorageVersionAPI}},
 		{Name: names.ResourceClaimController, Aliases: []string{"resource-claim-controller"},
-			FeatureGates: gates{gateDynamicResourceAllocation}},
-		{Name: names.ResourcePoolStatusRequestController, FeatureGates: gates{gateDRAResourcePoolStatus}},
+			FeatureGates: gates{features.DynamicResourceAllocation}},
+		{Name: names.ResourcePoolStatusRequestController, FeatureGates: gates{features.DRAResourcePoolStatus}},
 		{Name: names.DeviceTaintEvictionController,
-			FeatureGates: gates{gateDynamicResourceAllocation, gateDRADeviceTaints}},
+			FeatureGates: gates{features.DynamicResourceAllocation, features.DRADeviceTaints}},
 		{Name: names.LegacyServiceAccountTokenCleanerController, Aliases: []string{"legacy-service-account-token-cleaner"}},
 		{Name: names.ValidatingAdmissionPolicyStatusController},
-		{Name: names.TaintEvictionController, FeatureGates: gates{gateSeparateTaintEvictionController}},
-		{Name: names.ServiceCIDRController, FeatureGates: gates{gateMultiCIDRServiceAllocator}},
+		{Name: names.TaintEvictionController, FeatureGates: gates{features.SeparateTaintEvictionController}},
+		{Name: names.ServiceCIDRController, FeatureGates: gates{features.MultiCIDRServiceAllocator}},
 		{Name: names.StorageVersionMigratorController, Aliases: []string{"svm"}},
-		{Name: names.SELinuxWarningController, FeatureGates: gates{gateSELinuxChangePolicy}, DisabledByDefault: true},
-		{Name: names.PodGroupProtectionController, FeatureGates: gates{gateGenericWorkload}},
+		{Name: names.SELinuxWarningController, FeatureGates: gates{features.SELinuxChangePolicy}, DisabledByDefault: true},
+		{Name: names.PodGroupProtectionController, FeatureGates: gates{features.GenericWorkload}},
 	}
 }
 

@@ -1,0 +1,246 @@
+// Copyright The kcm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fakeapi is an API server for tests of the manager's start, election and end: an empty
+// cluster whose lists have nothing in them and whose watches never say anything, but whose Leases
+// are real, with resource versions and conflicts.
+package fakeapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// kinds of the resources that the server lists, by resource.
+var kinds = map[string]string{
+	"configmaps":      "ConfigMap",
+	"deployments":     "Deployment",
+	"namespaces":      "Namespace",
+	"pods":            "Pod",
+	"replicasets":     "ReplicaSet",
+	"secrets":         "Secret",
+	"serviceaccounts": "ServiceAccount",
+}
+
+// Server is a running API server. Create it with New.
+type Server struct {
+	// URL is where the server listens, in plain HTTP.
+	URL string
+
+	http *httptest.Server
+
+	// mu guards the following fields.
+	mu        sync.Mutex
+	unhealthy bool
+	version   int
+	leases    map[string]*coordinationv1.Lease
+	requests  []string
+}
+
+// New starts a server that is closed at the end of the test.
+func New(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{leases: map[string]*coordinationv1.Lease{}}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.URL = s.http.URL
+	t.Cleanup(func() {
+		s.http.CloseClientConnections()
+		s.http.Close()
+	})
+	return s
+}
+
+// Flags returns the manager's flags that connect it to the server, which speaks JSON only.
+func (s *Server) Flags(t testing.TB) []string {
+	t.Helper()
+	return []string{"--kubeconfig=" + s.kubeconfig(t), "--kube-api-content-type=application/json"}
+}
+
+// kubeconfig writes a kubeconfig file for the server and returns its path.
+func (s *Server) kubeconfig(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
+		"clusters":[{"name":"c","cluster":{"server":%q}}],
+		"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
+		"users":[{"name":"u","user":{}}]}`, s.URL)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// SetHealthy says what /healthz answers.
+func (s *Server) SetHealthy(healthy bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unhealthy = !healthy
+}
+
+// Lease returns a copy of a Lease in kube-system, or nil.
+func (s *Server) Lease(name string) *coordinationv1.Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leases[name].DeepCopy()
+}
+
+// Holder returns who holds a Lease in kube-system, "" if nobody does.
+func (s *Server) Holder(name string) string {
+	lease := s.Lease(name)
+	if lease == nil {
+		return ""
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// WaitForHolder waits until somebody holds a Lease, and returns who.
+func (s *Server) WaitForHolder(t testing.TB, name string) string {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if holder := s.Holder(name); holder != "" {
+			return holder
+		}
+	}
+	t.Fatalf("nobody took the lease %s", name)
+	return ""
+}
+
+// SetHolder overwrites the holder of a Lease, as nobody should.
+func (s *Server) SetHolder(name, holder string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if lease := s.leases[name]; lease != nil {
+		lease.Spec.HolderIdentity = &holder
+		s.storeLocked(lease)
+	}
+}
+
+// Requests returns the requests so far, as "METHOD path".
+func (s *Server) Requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.requests...)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	unhealthy := s.unhealthy
+	s.mu.Unlock()
+
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	resource := path[len(path)-1]
+	switch {
+	case r.URL.Path == "/healthz" && unhealthy:
+		http.Error(w, "not well", http.StatusInternalServerError)
+	case r.URL.Path == "/healthz":
+		fmt.Fprint(w, "ok")
+	case r.URL.Path == "/api":
+		answer(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	case r.URL.Path == "/apis":
+		answer(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}})
+	case strings.Contains(r.URL.Path, "/leases"):
+		s.serveLease(w, r, resource)
+	case r.URL.Query().Get("watch") != "":
+		watch(w, r, kinds[resource])
+	case r.Method == http.MethodGet && kinds[resource] != "":
+		answer(w, http.StatusOK, map[string]any{
+			"kind": kinds[resource] + "List", "apiVersion": apiVersion(r.URL.Path),
+			"metadata": map[string]any{"resourceVersion": "1"}, "items": []any{},
+		})
+	case r.Method == http.MethodPost:
+		answer(w, http.StatusCreated, json.RawMessage(`{"kind":"Event","apiVersion":"v1","metadata":{"name":"e"}}`))
+	default:
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+	}
+}
+
+// watch sends what a streamed list of an empty collection is, and then nothing until the client goes.
+func watch(w http.ResponseWriter, r *http.Request, kind string) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"1","annotations":{%q:"true"}}}}`+"\n",
+			kind, apiVersion(r.URL.Path), metav1.InitialEventsAnnotationKey)
+	}
+	if flusher, ok := w.(http.Flusher); ok {
+		flusher.Flush()
+	}
+	<-r.Context().Done()
+}
+
+func (s *Server) serveLease(w http.ResponseWriter, r *http.Request, name string) {
+	if r.URL.Query().Get("watch") != "" {
+		watch(w, r, "Lease")
+		return
+	}
+	var sent coordinationv1.Lease
+	if r.Method != http.MethodGet {
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+			http.Error(w, err.Error(), http.StatusUnsupportedMediaType)
+			return
+		}
+		name = sent.Name
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stored, exists := s.leases[name]
+	switch {
+	case r.Method == http.MethodPost && exists:
+		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists)
+	case r.Method == http.MethodPost:
+		sent.UID = "uid"
+		answer(w, http.StatusCreated, s.storeLocked(&sent))
+	case !exists:
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+	case r.Method == http.MethodPut && sent.ResourceVersion != stored.ResourceVersion:
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
+	case r.Method == http.MethodPut:
+		answer(w, http.StatusOK, s.storeLocked(&sent))
+	default:
+		answer(w, http.StatusOK, stored)
+	}
+}
+
+func (s *Server) storeLocked(lease *coordinationv1.Lease) *coordinationv1.Lease {
+	s.version++
+	lease.ResourceVersion = strconv.Itoa(s.version)
+	lease.TypeMeta = metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
+	s.leases[lease.Name] = lease
+	return lease
+}
+
+// apiVersion returns the version in /api/v1/… or /apis/group/version/….
+func apiVersion(path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if parts[0] == "apis" && len(parts) > 2 {
+		return parts[1] + "/" + parts[2]
+	}
+	return "v1"
+}
+
+func answer(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	// An error here means that the client has gone.
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	answer(w, code, metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Reason: reason, Code: int32(code), Message: string(reason),
+	})
+}
