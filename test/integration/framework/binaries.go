@@ -18,6 +18,9 @@ import (
 // binDirVariable names a folder with etcd, kube-apiserver, … instead of the cache of hack/tools/build.sh.
 const binDirVariable = "KCM_BIN_DIR"
 
+// managerVariable names a manager to test instead of the one that this checkout builds.
+const managerVariable = "KCM_MANAGER_BIN"
+
 // binariesFromEnv takes programs from dir; those that only some packages need may be missing.
 // An empty dir leaves them all to hack/tools/build.sh.
 func binariesFromEnv(dir string) (controlplane.Binaries, error) {
@@ -48,9 +51,16 @@ func binariesFromEnv(dir string) (controlplane.Binaries, error) {
 	return b, nil
 }
 
-// buildManager builds our kube-controller-manager and returns its path. All
-// test packages share the file: go build leaves one alone that is up to date.
+// buildManager builds our kube-controller-manager, unless managerVariable names
+// one, and returns its path. All test packages share the file: go build leaves
+// one alone that is up to date.
 func buildManager(ctx context.Context) (string, error) {
+	if path := os.Getenv(managerVariable); path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("%s: %w", managerVariable, err)
+		}
+		return path, nil
+	}
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("finding the module with go env GOMOD: %w", err)

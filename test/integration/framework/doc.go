@@ -17,7 +17,8 @@
 //	go test -tags integration ./test/integration/replicaset
 //
 // Binaries come from hack/tools/build.sh, or from the folder KCM_BIN_DIR. A
-// missing one fails the package with one line; nothing is ever skipped.
+// missing one fails the package with one line; nothing is ever skipped. The
+// manager is built from the checkout, unless KCM_MANAGER_BIN names another.
 //
 // The folder KCM_TEST_KEEP, if set, receives the logs of the control plane and
 // of the managers of a failed run.

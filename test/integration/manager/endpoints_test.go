@@ -86,7 +86,6 @@ func TestEndpointsAnswer(t *testing.T) {
 		{"/statusz", 403, 403, 200},
 		{"/debug/pprof/", 403, 403, 200},
 		{"/debug/pprof/heap", 403, 403, 200},
-		{"/debug/pprof/cmdline", 403, 403, 404}, // it would show secrets on the command line
 		{"/debug/controllers", 403, 403, 200},
 		{"/", 403, 403, 404},
 		{"/version", 404, 404, 404}, // the API server's role system:public-info-viewer lets everyone ask
@@ -106,9 +105,6 @@ func TestEndpointsAnswer(t *testing.T) {
 				t.Errorf("%s as %s: %d, want %d: %.200s", tt.path, as.who, code, as.want, body)
 			}
 		}
-	}
-	if code, _, err := m.Get(t.Context(), admin, "/debug/pprof/cmdline"); err != nil || code == 200 {
-		t.Logf("/debug/pprof/cmdline: %d %v", code, err)
 	}
 }
 
@@ -147,14 +143,15 @@ func TestEndpointsContents(t *testing.T) {
 		`^running_managed_controllers\{manager="kube-controller-manager",name="deployment-controller"\} 1$`,
 		`^kubernetes_build_info\{`,
 		`^kubernetes_feature_enabled\{`,
-		`^kubernetes_healthcheck\{name="leaderElection",type="healthz"\} 1$`,
 		`^version_info\{`,
 		`^process_cpu_seconds_total `,
 		`^go_goroutines `,
 	)
-	contains("/metrics/slis", page("/metrics/slis", nil), `^kubernetes_healthcheck\{name="leaderElection",type="healthz"\} 1$`)
+	contains("/metrics/slis", page("/metrics/slis", nil), `^kubernetes_healthcheck\{name="leaderElection",type="healthz"\} 1$`,
+		`^kubernetes_healthchecks_total\{name="deployment-controller",status="success",type="healthz"\} \d`)
 	contains("/flagz", page("/flagz", nil), `^kube-controller-manager flagz$`, `^Warning: This endpoint is not meant to be machine parseable`,
-		`^leader-elect: ?true$|^leader-elect=true$`, `^use-service-account-credentials(: ?|=)true$`)
+		// The separator is another one in each process, so that nobody parses it.
+		`^leader-elect[ :=]+true$`, `^use-service-account-credentials[ :=]+true$`)
 	contains("/statusz", page("/statusz", nil), `^kube-controller-manager statusz$`, `^Started.*\d`, `^Up`, `^Go version`, `^Binary version.*1\.37`, `^Emulation version.*1\.37`,
 		`/configz`, `/flagz`, `/healthz`, `/metrics`)
 	contains("/debug/controllers", page("/debug/controllers", nil), `deployment-controller`)
