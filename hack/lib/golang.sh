@@ -29,3 +29,8 @@ kcm::require_go() {
 kcm::modules() {
   (cd "$KCM_ROOT" && go list -m -f '{{.Dir}}' | sed "s|^$KCM_ROOT\$|.|; s|^$KCM_ROOT/||")
 }
+
+# kcm::source_folders prints the top folders and files of ours that hold source, relative to the root.
+kcm::source_folders() {
+  (cd "$KCM_ROOT" && git ls-files --cached --others --exclude-standard '*.go' '*.sh' | cut -d/ -f1 | sort -u)
+}

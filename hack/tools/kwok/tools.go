@@ -1,3 +1,6 @@
+// Copyright The kcm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build tools
 
 // Package tools pins the peers that hack/tools builds.

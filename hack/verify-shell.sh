@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Copyright The kcm Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Every script parses, and passes shellcheck where that is installed.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+scripts=$(find hack -name '*.sh' -type f)
+for script in $scripts; do
+  bash -n "$script"
+done
+if command -v shellcheck >/dev/null; then
+  # shellcheck disable=SC2086
+  shellcheck --external-sources --source-path=SCRIPTDIR $scripts
+fi

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Copyright The kcm Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# go vet has nothing to say, in any module.
+
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::require_go
+cd "$KCM_ROOT"
+
+for module in $(kcm::modules); do
+  (cd "$module" && go vet ./...)
+done
