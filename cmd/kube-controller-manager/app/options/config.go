@@ -140,9 +140,13 @@ func (s *KubeControllerManagerOptions) applyMetrics() {
 
 // applyServing opens the ports and sets up who may use them.
 func (s *KubeControllerManagerOptions) applyServing(c *config.Config) (err error) {
+	given := s.SecureServing.Listener
 	defer func() {
 		if err != nil {
 			closeListeners(c)
+			// The library keeps the listener that it opened in the options;
+			// another attempt must open a new one.
+			s.SecureServing.Listener = given
 		}
 	}()
 	err = s.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)})

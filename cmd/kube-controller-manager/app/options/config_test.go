@@ -276,18 +276,25 @@ func TestInsecureServing(t *testing.T) {
 
 // A manager that is embedded, or is started again, must find the port free.
 func TestConfigClosesPortsOnFailure(t *testing.T) {
-	s := parse(t, "--master=http://127.0.0.1:1", "--authorization-kubeconfig=/does/not/exist", "--authentication-skip-lookup")
-	listen(t, s)
-	address := s.SecureServing.Listener.Addr().String()
-	_, err := s.Config(t.Context(), testControllers, testDisabled, testAliases)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	s := parse(t, "--master=http://127.0.0.1:1", "--authorization-kubeconfig=/does/not/exist", "--authentication-skip-lookup",
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", free.Addr().(*net.TCPAddr).Port))
+	_, err = s.Config(t.Context(), testControllers, testDisabled, testAliases)
 	if err == nil || !strings.HasPrefix(err.Error(), "setting up authorization of requests to --secure-port: ") {
 		t.Fatalf("got %v", err)
 	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatalf("still open: %v", err)
+	// The same options, mended, open the same port.
+	s.Authorization.RemoteKubeConfigFile = ""
+	c := mustConfig(t, s)
+	if conn, err := net.Dial("tcp", c.SecureServing.Listener.Addr().String()); err != nil {
+		t.Errorf("not listening: %v", err)
+	} else {
+		conn.Close()
 	}
-	l.Close()
 }
 
 func TestLeaderMigration(t *testing.T) {
