@@ -9,6 +9,7 @@ package namespace
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -39,7 +40,14 @@ var (
 	widgets         = schema.GroupVersionResource{Group: "kcm.example.com", Version: "v1", Resource: "widgets"}
 )
 
-func TestMain(m *testing.M) { framework.Main(m) }
+func TestMain(m *testing.M) {
+	// These tests wait more than they work, so more may run at a time than there are processors.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	framework.Main(m)
+}
 
 // start runs the namespace-controller as the manager does.
 func start(t *testing.T, env *framework.Env, opts framework.ControllersOptions) {
