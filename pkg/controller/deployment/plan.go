@@ -278,12 +278,13 @@ func withLabel(labels map[string]string, key, value string) map[string]string {
 }
 
 // cleanUp plans the deletion of the oldest revisions beyond spec.revisionHistoryLimit. A ReplicaSet
-// that still has or wants pods, or whose controller has not seen its last change, stays and counts.
+// that still has or wants pods, or whose controller has not seen its last change, stays and counts;
+// so does one that is scaled down in this very round.
 func (r *round) cleanUp() {
 	if !util.HasRevisionHistoryLimit(r.deployment) {
 		return
 	}
-	candidates := controller.FilterReplicaSets(r.old, func(rs *apps.ReplicaSet) bool { return rs.DeletionTimestamp == nil })
+	candidates := controller.FilterReplicaSets(r.snapshot.family.old, func(rs *apps.ReplicaSet) bool { return rs.DeletionTimestamp == nil })
 	excess := len(candidates) - int(*r.deployment.Spec.RevisionHistoryLimit)
 	if excess <= 0 {
 		return
