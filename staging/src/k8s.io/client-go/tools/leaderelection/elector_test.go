@@ -345,16 +345,28 @@ func TestUsurped(t *testing.T) {
 // The lease is kept while the work winds down, and given back only then.
 func TestReleaseWaitsForTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &leaseServer{}
+		// The server is too slow for the grace that a cancelled claim gets: renewals are no such claims.
+		s, slow := &leaseServer{}, time.Duration(0)
+		s.before = func(ctx context.Context, _ string, _ *coordinationv1.Lease) error {
+			select {
+			case <-time.After(slow):
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
 		a := runCandidate(t, s.lock("a"), func(c *LeaderElectionConfig) {
 			c.Callbacks.OnStartedLeading = func(ctx context.Context) {
 				<-ctx.Done()
-				time.Sleep(25 * time.Second)
+				time.Sleep(24 * time.Second)
+				slow = 0
+				time.Sleep(time.Second)
 			}
 		})
 		synctest.Wait()
 		b := runCandidate(t, s.lock("b"))
 		sleep(time.Second)
+		slow = 1500 * time.Millisecond
 		a.cancel()
 		sleep(24 * time.Second)
 		if !a.elector.IsLeader() || b.elector.IsLeader() {
