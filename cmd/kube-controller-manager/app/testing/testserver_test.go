@@ -47,6 +47,7 @@ func TestStartTestServer(t *testing.T) {
 	if holder := api.Holder("kube-controller-manager"); holder != "" {
 		t.Errorf("the lease is still held by %q", holder)
 	}
+	api.DropConnections()
 	goleak.VerifyNone(t, before...)
 }
 

@@ -83,6 +83,10 @@ func (s *Server) kubeconfig(t testing.TB) string {
 	return path
 }
 
+// DropConnections closes all connections, idle ones included: client-go keeps them open beyond the
+// life of a client.
+func (s *Server) DropConnections() { s.http.CloseClientConnections() }
+
 // SetHealthy says what /healthz answers.
 func (s *Server) SetHealthy(healthy bool) {
 	s.mu.Lock()
