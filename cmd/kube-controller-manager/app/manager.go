@@ -27,8 +27,8 @@ import (
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/healthz"
 )
 
-// apiServerTimeout is how long a new leader waits for a healthy API server.
-const apiServerTimeout = 10 * time.Second
+// defaultAPIServerTimeout is how long a new leader waits for a healthy API server.
+const defaultAPIServerTimeout = 10 * time.Second
 
 // manager is one run of the controller manager. Create it with newManager, run it once.
 type manager struct {
@@ -40,13 +40,16 @@ type manager struct {
 	ready       readiness
 	registry    controllerRegistry
 	wg          sync.WaitGroup
+	// apiServerTimeout is how long a new leader waits for a healthy API server.
+	apiServerTimeout time.Duration
 }
 
 func newManager(ctx context.Context, c *config.CompletedConfig) *manager {
 	gates := c.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
 	m := &manager{
-		config:      c,
-		descriptors: selectControllers(klog.FromContext(ctx), NewControllerDescriptors(), &c.ComponentConfig, gates),
+		config:           c,
+		apiServerTimeout: defaultAPIServerTimeout,
+		descriptors:      selectControllers(klog.FromContext(ctx), NewControllerDescriptors(), &c.ComponentConfig, gates),
 	}
 	var checks []apiserverhealthz.HealthChecker
 	if m.elects() {
@@ -167,7 +170,7 @@ func allowResync(informer cache.SharedInformer, d *ControllerDescriptor, config 
 func (m *manager) runControllers(ctx, background context.Context, cc ControllerContext, descriptors []*ControllerDescriptor, started func()) error {
 	built := m.ready.build()
 	defer built()
-	if err := genericapp.WaitForAPIServer(ctx, m.config.Client, apiServerTimeout); err != nil {
+	if err := genericapp.WaitForAPIServer(ctx, m.config.Client, m.apiServerTimeout); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -34,7 +34,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
-	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/internal/fakeapi"
+	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/internal/fakeapi"
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/options"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/clientbuilder"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
@@ -72,8 +72,13 @@ type managerRun struct {
 
 func start(t *testing.T, c *config.CompletedConfig) *managerRun {
 	t.Helper()
+	return startManager(t, newManager(t.Context(), c))
+}
+
+func startManager(t *testing.T, m *manager) *managerRun {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &managerRun{manager: newManager(ctx, c), stop: cancel, done: make(chan struct{})}
+	r := &managerRun{manager: m, stop: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
 		r.err = r.manager.run(ctx)
@@ -181,7 +186,9 @@ func TestRunEndsWhenTheLeaseIsLost(t *testing.T) {
 func TestRunFailsWhenTheAPIServerIsNotHealthy(t *testing.T) {
 	api := fakeapi.New(t)
 	api.SetHealthy(false)
-	err := start(t, configFor(t, api, "--leader-elect=false")).wait(t)
+	m := newManager(t.Context(), configFor(t, api, "--leader-elect=false"))
+	m.apiServerTimeout = 100 * time.Millisecond
+	err := startManager(t, m).wait(t)
 	if err == nil || !strings.Contains(err.Error(), "failed to wait for apiserver being healthy") {
 		t.Errorf("Run() = %v, want it to say that the API server is not healthy", err)
 	}

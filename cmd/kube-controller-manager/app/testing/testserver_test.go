@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/internal/fakeapi"
+	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/internal/fakeapi"
 )
 
 // ignoredLeaks are goroutines of libraries that have no way to be ended.

@@ -45,6 +45,7 @@ type Server struct {
 	// mu guards the following fields.
 	mu        sync.Mutex
 	unhealthy bool
+	frozen    chan struct{} // nil, or closed when requests are answered again
 	version   int
 	leases    map[string]*coordinationv1.Lease
 	requests  []string
@@ -92,6 +93,20 @@ func (s *Server) SetHealthy(healthy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unhealthy = !healthy
+}
+
+// Freeze keeps all requests waiting until the returned func is called.
+func (s *Server) Freeze() (thaw func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	frozen := make(chan struct{})
+	s.frozen = frozen
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.frozen = nil
+		close(frozen)
+	})
 }
 
 // Lease returns a copy of a Lease in kube-system, or nil.
@@ -142,8 +157,15 @@ func (s *Server) Requests() []string {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
-	unhealthy := s.unhealthy
+	unhealthy, frozen := s.unhealthy, s.frozen
 	s.mu.Unlock()
+	if frozen != nil {
+		select {
+		case <-frozen:
+		case <-r.Context().Done():
+			return
+		}
+	}
 
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	resource := path[len(path)-1]
