@@ -19,6 +19,8 @@ const serviceAccountNamespace = "kube-system"
 
 // clientBuilders make the clients of the controllers that run under one lease.
 type clientBuilders struct {
+	// gate is what the requests of all their clients pass.
+	gate *gate.Gate
 	// root uses the manager's own credentials.
 	root clientbuilder.ControllerClientBuilder
 	// controllers uses each controller's service account; it is root without
@@ -34,15 +36,15 @@ func createClients(ctx context.Context, c *config.CompletedConfig, fence *gate.F
 		// Without limits of the user's the gate goes by what the API server answers.
 		kubeconfig.QPS, kubeconfig.Burst, kubeconfig.RateLimiter = -1, 0, nil
 	}
-	gate := gate.New(fence)
-	root := clientbuilder.SimpleControllerClientBuilder{ClientConfig: kubeconfig, Gate: gate}
+	passage := gate.New(fence)
+	root := clientbuilder.SimpleControllerClientBuilder{ClientConfig: kubeconfig, Gate: passage}
 	if !c.ComponentConfig.KubeCloudShared.UseServiceAccountCredentials {
-		return clientBuilders{root: root, controllers: root}, nil
+		return clientBuilders{gate: passage, root: root, controllers: root}, nil
 	}
 	client, err := root.Client("service-account-credentials")
 	if err != nil {
 		return clientBuilders{}, fmt.Errorf("creating the client that gets the controllers' credentials: %w", err)
 	}
-	controllers := clientbuilder.NewDynamicClientBuilder(ctx, rest.AnonymousClientConfig(kubeconfig), client.CoreV1(), serviceAccountNamespace, gate)
-	return clientBuilders{root: root, controllers: controllers}, nil
+	controllers := clientbuilder.NewDynamicClientBuilder(ctx, rest.AnonymousClientConfig(kubeconfig), client.CoreV1(), serviceAccountNamespace, passage)
+	return clientBuilders{gate: passage, root: root, controllers: controllers}, nil
 }

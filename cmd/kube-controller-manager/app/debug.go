@@ -8,23 +8,48 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
 
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
 )
 
-// debugControllersPath is where the controllers show what they do.
-const debugControllersPath = "/debug/controllers"
+const (
+	// debugControllersPath is where the controllers show what they do.
+	debugControllersPath = "/debug/controllers"
+	// debugClientsPath is where their clients show how their requests fare.
+	debugClientsPath = "/debug/clients"
+)
 
-// controllerRegistry knows the controllers that this process runs, for the health checks and the
-// debug pages. The zero value is ready for use, and empty until the process leads.
+// controllerRegistry knows the controllers that this process runs and the gates that their
+// requests pass, for the health checks and the debug pages. The zero value is ready for use; it
+// has no controllers until the process leads.
 type controllerRegistry struct {
-	// mu guards the following field.
+	// mu guards the following fields.
 	mu          sync.Mutex
 	controllers []*supervised
+	gates       []*gate.Gate
+}
+
+func (r *controllerRegistry) addGate(g *gate.Gate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gates = append(r.gates, g)
+}
+
+func (r *controllerRegistry) stats() []gate.Stats {
+	r.mu.Lock()
+	gates := slices.Clone(r.gates)
+	r.mu.Unlock()
+	stats := []gate.Stats{}
+	for _, g := range gates {
+		stats = append(stats, g.Stats()...)
+	}
+	return stats
 }
 
 func (r *controllerRegistry) add(controllers ...*supervised) {
@@ -36,7 +61,7 @@ func (r *controllerRegistry) add(controllers ...*supervised) {
 func (r *controllerRegistry) all() []*supervised {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]*supervised(nil), r.controllers...)
+	return slices.Clone(r.controllers)
 }
 
 func (r *controllerRegistry) named(name string) *supervised {
@@ -118,6 +143,22 @@ func respond[T any](w http.ResponseWriter, req *http.Request, v T, text func(T, 
 	encoder.SetIndent("", "  ")
 	// An error here means that the client has gone.
 	_ = encoder.Encode(v)
+}
+
+// serveClients serves /debug/clients: a line for each client that a controller got from the
+// builders, by the client's name.
+func (r *controllerRegistry) serveClients(w http.ResponseWriter, req *http.Request) {
+	respond(w, req, r.stats(), writeClientsText)
+}
+
+func writeClientsText(stats []gate.Stats, w io.Writer) {
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	defer table.Flush()
+	fmt.Fprintln(table, "CLIENT\tREQUESTS\tWRITES\tFENCED\t429\tIN FLIGHT\tWINDOW\tWAITING\tPAUSED FOR")
+	for _, s := range stats {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.0f\t%d\t%s\n", s.Controller, s.Requests, s.Writes, s.Refused, s.Rejected,
+			s.InFlight, s.Window, s.Waiting, max(0, time.Until(s.PausedUntil)).Round(time.Millisecond))
+	}
 }
 
 func writeListText(pages []controllerPage, w io.Writer) {

@@ -11,6 +11,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
 )
 
 // debuggable is a controller with pages of its own.
@@ -75,6 +79,20 @@ func TestDebugPagesOfAStandby(t *testing.T) {
 	for path, want := range map[string]string{"/debug/controllers": "does not lead", "/debug/controllers?format=json": "[]"} {
 		w := httptest.NewRecorder()
 		(&controllerRegistry{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s, want %q", path, w.Code, w.Body, want)
+		}
+	}
+}
+
+func TestClientsPage(t *testing.T) {
+	registry := &controllerRegistry{}
+	g := gate.New(gate.NewFence(nil))
+	g.WrapConfig(&rest.Config{}, "deployment-controller")
+	registry.addGate(g)
+	for path, want := range map[string]string{"/debug/clients": "deployment-controller  0", "/debug/clients?format=json": `"Controller": "deployment-controller"`} {
+		w := httptest.NewRecorder()
+		registry.serveClients(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s, want %q", path, w.Code, w.Body, want)
 		}

@@ -41,6 +41,8 @@ type tenure struct {
 	clients clientBuilders
 	lock    resourcelock.Interface         // nil without leader election
 	watch   *leaderelection.HealthzAdaptor // the health check of the election; nil: none
+	// leaderSeen is called when a leader was seen; nil: nobody asks.
+	leaderSeen func()
 	// run builds and runs the controllers until its context is done.
 	run func(context.Context) error
 }
@@ -49,8 +51,11 @@ type tenure struct {
 func (m *manager) newTenure(ctx context.Context, lockName string) (*tenure, error) {
 	t := &tenure{lockName: lockName, fence: gate.NewFence(clock.RealClock{})}
 	var err error
-	t.clients, err = createClients(ctx, m.config, t.fence)
-	return t, err
+	if t.clients, err = createClients(ctx, m.config, t.fence); err != nil {
+		return nil, err
+	}
+	m.registry.addGate(t.clients.gate)
+	return t, nil
 }
 
 // lead stands for election, for the main lease and, with leader migration, for the second one too.
@@ -61,7 +66,7 @@ func (m *manager) lead(ctx, background context.Context, cc ControllerContext, ma
 	if err != nil {
 		return err
 	}
-	main.watch = m.watchDog
+	main.watch, main.leaderSeen = m.watchDog, m.ready.leaderSeen
 	if main.lock, err = newLock(m.config, generic.LeaderElection.ResourceLock, main.lockName, identity, recorder); err != nil {
 		return err
 	}
@@ -169,6 +174,9 @@ func (t *tenure) elect(ctx context.Context, election componentbaseconfig.LeaderE
 			},
 			OnStoppedLeading: t.fence.Close,
 			OnNewLeader: func(identity string) {
+				if t.leaderSeen != nil {
+					t.leaderSeen()
+				}
 				logger.Info("Leader elected", "leader", identity, "self", identity == t.lock.Identity())
 			},
 			OnRenewed: t.fence.OpenUntil,

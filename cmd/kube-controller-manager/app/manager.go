@@ -109,6 +109,7 @@ func (m *manager) serveAndLead(ctx context.Context, recorder resourcelock.EventR
 		return m.runControllers(ctx, background, cc, m.descriptors, informersStarted)
 	}
 	if !m.elects() {
+		m.ready.leaderSeen()
 		main.fence.OpenForever()
 		defer main.fence.Close()
 		return main.run(ctx)
@@ -123,11 +124,12 @@ func (m *manager) serve(ctx context.Context) error {
 		alive = append(alive, m.watchDog)
 	}
 	ready := append(slices.Clone(alive),
+		apiserverhealthz.NamedCheck("leader-known", m.ready.checkLeader),
 		apiserverhealthz.NamedCheck("informer-caches", m.ready.checkCaches),
 		apiserverhealthz.NamedCheck("controllers", m.ready.checkControllers))
 	handler, err := newBaseHandler(m.config, pages{
-		health:      newHealthPages(m.health, alive, ready),
-		controllers: &m.registry,
+		health:   newHealthPages(m.health, alive, ready),
+		registry: &m.registry,
 	})
 	if err != nil {
 		return err

@@ -34,8 +34,8 @@ import (
 	"k8s.io/client-go/util/keyutil"
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
-	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/internal/fakeapi"
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/options"
+	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/internal/fakeapi"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/clientbuilder"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
 )
@@ -121,7 +121,7 @@ func (r *managerRun) names() []string {
 }
 
 func (r *managerRun) ready() error {
-	return errors.Join(r.manager.ready.checkCaches(nil), r.manager.ready.checkControllers(nil))
+	return errors.Join(r.manager.ready.checkLeader(nil), r.manager.ready.checkCaches(nil), r.manager.ready.checkControllers(nil))
 }
 
 // builtIn are the controllers that run without any flag: there is no key for tokens then.

@@ -13,15 +13,33 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// readiness is the state behind /readyz. A standby is ready when its caches are warm: it could
-// lead this moment. A leader is ready when its controllers are built and their caches filled.
+// readiness is the state behind /readyz. A standby is ready when it has seen who leads and its
+// caches are warm: it could lead this moment. A leader is ready when its controllers are built and
+// their caches filled.
 type readiness struct {
 	// mu guards the following fields.
-	mu      sync.Mutex
+	mu sync.Mutex
+	// leader says that the election works: a holder of the lease has been seen.
+	leader  bool
 	warming bool
 	caches  map[schema.GroupVersionResource]cache.InformerSynced
 	// building counts the tenures that have begun but whose controllers are not built yet.
 	building int
+}
+
+func (r *readiness) leaderSeen() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leader = true
+}
+
+func (r *readiness) checkLeader(*http.Request) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.leader {
+		return errors.New("no process is known to lead yet")
+	}
+	return nil
 }
 
 func (r *readiness) warm(caches map[schema.GroupVersionResource]cache.InformerSynced) {

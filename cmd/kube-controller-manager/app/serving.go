@@ -22,6 +22,7 @@ import (
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
+	"github.com/kcm-dev/kcm/pkg/features"
 	genericapp "github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/app"
 )
 
@@ -32,8 +33,8 @@ const ConfigzName = "kubecontrollermanager.config.k8s.io"
 type pages struct {
 	// health serves /healthz, /livez and /readyz and what is below them.
 	health http.Handler
-	// controllers shows what the controllers do.
-	controllers http.Handler
+	// registry shows what the controllers and their clients do.
+	registry *controllerRegistry
 }
 
 // newHealthPages serves a check per controller on /healthz, and the checks of the process and of
@@ -51,8 +52,9 @@ func newHealthPages(healthz http.Handler, livez, readyz []apiserverhealthz.Healt
 func newBaseHandler(c *config.CompletedConfig, p pages) (*mux.PathRecorderMux, error) {
 	base := genericapp.NewBaseHandler(&c.ComponentConfig.Generic.Debugging, p.health)
 	slis.SLIMetricsWithReset{}.Install(base)
-	base.UnlistedHandle(debugControllersPath, p.controllers)
-	base.UnlistedHandlePrefix(debugControllersPath+"/", p.controllers)
+	base.UnlistedHandle(debugControllersPath, p.registry)
+	base.UnlistedHandlePrefix(debugControllersPath+"/", p.registry)
+	base.UnlistedHandleFunc(debugClientsPath, p.registry.serveClients)
 
 	// component-base's registry of configurations is one per process; this page is the manager's own.
 	page, err := configzPage(c)
@@ -63,10 +65,10 @@ func newBaseHandler(c *config.CompletedConfig, p pages) (*mux.PathRecorderMux, e
 	base.Handle(configz.DefaultConfigzPath, page)
 
 	gates := c.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
-	if gates.Enabled(zpagesfeatures.ComponentFlagz) && c.Flagz != nil {
+	if features.EnabledIn(gates, zpagesfeatures.ComponentFlagz) && c.Flagz != nil {
 		flagz.Install(base, managerName, c.Flagz)
 	}
-	if gates.Enabled(zpagesfeatures.ComponentStatusz) {
+	if features.EnabledIn(gates, zpagesfeatures.ComponentStatusz) {
 		version := c.ComponentGlobalsRegistry.EffectiveVersionFor(basecompatibility.DefaultKubeComponent)
 		statusz.Install(base, managerName, statusz.NewRegistry(version, statusz.WithListedPaths(base.ListedPaths())))
 	}

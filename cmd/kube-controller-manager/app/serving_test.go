@@ -57,8 +57,8 @@ func testHandler(t *testing.T, profiling, healthy bool) http.Handler {
 	}
 	ping := []apiserverhealthz.HealthChecker{apiserverhealthz.PingHealthz}
 	base, err := newBaseHandler(testConfig(t, profiling), pages{
-		health:      newHealthPages(healthz.NewMutableHealthzHandler(checks...), ping, ping),
-		controllers: testRegistry(),
+		health:   newHealthPages(healthz.NewMutableHealthzHandler(checks...), ping, ping),
+		registry: testRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +112,7 @@ func TestEndpoints(t *testing.T) {
 		{"/debug/flags/v", 403, 406},
 		{"/debug/controllers", 403, 200},                  // Upstream: 404.
 		{"/debug/controllers/plain-controller", 403, 200}, // Upstream: 404.
+		{"/debug/clients", 403, 200},                      // Upstream: 404.
 		{"/debug/controllers/graph-controller/graph", 403, 200},
 		{"/debug/controllers/plain-controller/graph", 403, 404},
 		{"/", 403, 404},
