@@ -61,11 +61,10 @@ func buildManager(ctx context.Context) (string, error) {
 		}
 		return path, nil
 	}
-	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	root, err := moduleRoot(ctx)
 	if err != nil {
-		return "", fmt.Errorf("finding the module with go env GOMOD: %w", err)
+		return "", err
 	}
-	root := filepath.Dir(strings.TrimSpace(string(out)))
 	cache := os.Getenv("KCM_CACHE")
 	if cache == "" {
 		home, err := os.UserHomeDir()
@@ -94,4 +93,13 @@ func buildManager(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("building our kube-controller-manager: %w\n%s", err, output)
 	}
 	return path, nil
+}
+
+// moduleRoot is the folder of this checkout's main module.
+func moduleRoot(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the module with go env GOMOD: %w", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }

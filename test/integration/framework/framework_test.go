@@ -87,7 +87,7 @@ func failuresOf(t *testing.T, f func(t testing.TB)) string {
 func TestKubeletRunsAPodAndEndsItGracefully(t *testing.T) {
 	env := framework.New(t)
 	ns := env.Namespace(t, "kubelet")
-	kubelet := env.Kubelet(t, 2, fakekubelet.Options{Termination: time.Hour})
+	env.Kubelet(t, 2, fakekubelet.Options{Termination: time.Hour})
 	pods := env.Client.CoreV1().Pods(ns)
 	if _, err := pods.Create(t.Context(), newPod("a"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -112,29 +112,56 @@ func TestKubeletRunsAPodAndEndsItGracefully(t *testing.T) {
 		t.Errorf("init container statuses %+v", s)
 	}
 
-	// A container that never ends has its grace period, and a held one has longer.
-	kubelet.HoldDeletion(func(p *corev1.Pod) bool { return p.UID == pod.UID })
+	// Containers that never end by themselves have their grace period.
 	mark := env.AuditMark(t)
+	isGone := func(ctx context.Context) (bool, error) {
+		_, err := pods.Get(ctx, "a", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	}
 	began := time.Now()
-	if err := pods.Delete(t.Context(), "a", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](1)}); err != nil {
+	if err := pods.Delete(t.Context(), "a", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](2)}); err != nil {
 		t.Fatal(err)
 	}
-	env.Never(t, "a pod whose deletion is held is gone", 1500*time.Millisecond, func(ctx context.Context) (bool, error) {
-		_, err := pods.Get(ctx, "a", metav1.GetOptions{})
-		return apierrors.IsNotFound(err), nil
-	})
-	kubelet.HoldDeletion(nil)
-	env.WaitFor(t, "pod to be gone", timeout, func(ctx context.Context) (bool, error) {
-		_, err := pods.Get(ctx, "a", metav1.GetOptions{})
-		return apierrors.IsNotFound(err), nil
-	})
-	if took := time.Since(began); took < time.Second {
-		t.Errorf("pod with a grace period of 1s was gone after %v", took)
+	env.WaitFor(t, "pod to be gone", timeout, isGone)
+	if took := time.Since(began); took < time.Second { // deletionTimestamp has whole seconds only
+		t.Errorf("pod with a grace period of 2s was gone after %v", took)
 	}
 	deletes := env.AuditSince(t, mark).Where(audit.Agent("^"+fakekubelet.UserAgent), audit.Verb("delete"), audit.Namespace(ns))
 	if len(deletes) != 1 || !strings.Contains(string(deletes[0].RequestObject.Raw), `"gracePeriodSeconds":0`) {
 		t.Errorf("the kubelet's deletes were\n%s", deletes)
 	}
+}
+
+func TestKubeletHoldsDeletions(t *testing.T) {
+	env := framework.New(t)
+	ns := env.Namespace(t, "hold")
+	kubelet := env.Kubelet(t, 1, fakekubelet.Options{})
+	pods := env.Client.CoreV1().Pods(ns)
+	for _, name := range []string{"held", "free"} {
+		if _, err := pods.Create(t.Context(), newPod(name), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env.WaitFor(t, "pods to run", timeout, func(ctx context.Context) (bool, error) {
+		list, err := pods.List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
+		return err == nil && len(list.Items) == 2, err
+	})
+	isGone := func(name string) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			_, err := pods.Get(ctx, name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err), nil
+		}
+	}
+	kubelet.HoldDeletion(func(p *corev1.Pod) bool { return p.Name == "held" })
+	for _, name := range []string{"held", "free"} {
+		if err := pods.Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env.WaitFor(t, "the free pod to be gone", timeout, isGone("free"))
+	env.Never(t, "a pod whose deletion is held is gone", 1500*time.Millisecond, isGone("held"))
+	kubelet.HoldDeletion(nil)
+	env.WaitFor(t, "the held pod to be gone", timeout, isGone("held"))
 }
 
 func TestKubeletOutcomes(t *testing.T) {
@@ -262,6 +289,7 @@ func TestKubeletCopesWithManyPods(t *testing.T) {
 			t.Errorf("node %s has %d pods of %d on 5 nodes", node, got, n)
 		}
 	}
+	mark := env.AuditMark(t)
 	if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -269,6 +297,10 @@ func TestKubeletCopesWithManyPods(t *testing.T) {
 		left, err := count(ctx, func(*corev1.Pod) bool { return true })
 		return left == 0, err
 	})
+	deletes := env.AuditSince(t, mark).Where(audit.Agent("^"+fakekubelet.UserAgent), audit.Verb("delete"), audit.Namespace(ns))
+	if len(deletes) != n || len(deletes.Where(audit.Code(200))) != n {
+		t.Errorf("the kubelet's deletes of %d pods were\n%s", n, deletes)
+	}
 }
 
 func condition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {

@@ -25,12 +25,13 @@ import (
 
 // suite is what the tests of one package share.
 type suite struct {
-	dir     string // the control plane's folder, and the logs of managers
-	cp      *controlplane.ControlPlane
-	admin   kubernetes.Interface
-	audit   *audit.Log
-	purge   *purger
-	manager func() (string, error) // path of our binary, built at the first call
+	dir   string // the control plane's folder, and the logs of managers
+	cp    *controlplane.ControlPlane
+	admin kubernetes.Interface
+	audit *audit.Log
+	purge *purger
+	// manager and upstream give the path of our binary and of upstream's, built at the first call.
+	manager, upstream func() (string, error)
 }
 
 // current is the suite of this test process. TestMain and the tests have no
@@ -97,7 +98,11 @@ func start(ctx context.Context, opts []Option) (*suite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder: %w", err)
 	}
-	s := &suite{dir: dir, manager: sync.OnceValues(func() (string, error) { return buildManager(ctx) })}
+	s := &suite{
+		dir:      dir,
+		manager:  sync.OnceValues(func() (string, error) { return buildManager(ctx) }),
+		upstream: sync.OnceValues(func() (string, error) { return findUpstream(ctx) }),
+	}
 	auditArgs, auditPath, err := audit.ServerArgs(dir)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,8 @@ type ManagerOptions struct {
 	Name string
 	// Binary is another manager's program. Default: ours, built from this checkout.
 	Binary string
-	// Args follow the control plane's kubeadm-style ManagerArgs, and win.
+	// Args follow the control plane's kubeadm-style ManagerArgs, and win, but
+	// lists add up. A free --secure-port follows them.
 	Args []string
 	// BareArgs leaves ManagerArgs out: Args is the whole command line but for --secure-port.
 	BareArgs bool
@@ -77,8 +78,8 @@ func (e *Env) StartManager(t testing.TB, opts ManagerOptions) *Manager {
 	if !opts.BareArgs {
 		args = e.ControlPlane.ManagerArgs()
 	}
-	args = append(args, "--secure-port="+strconv.Itoa(port))
-	m := e.startProcess(t, opts.Binary, opts.Name, append(args, opts.Args...))
+	args = append(args, opts.Args...)
+	m := e.startProcess(t, opts.Binary, opts.Name, append(args, "--secure-port="+strconv.Itoa(port)))
 	m.port = port
 	if !opts.AnyHealth {
 		m.WaitHealthy(t)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,15 +110,22 @@ func TestSinceWaitsForWhatArrivedBefore(t *testing.T) {
 
 func TestLogTakesLinesInPieces(t *testing.T) {
 	s, path := newServer(t)
-	log := audit.NewLog(path, s.marker)
 	s.raw(`{"auditID":"1","stage":"Response`)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	broken := audit.NewLog(path, func(context.Context, string) error { return nil })
-	if _, err := broken.Mark(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	// The marker's own lines cannot be there before the line in pieces is whole.
+	var whole atomic.Bool
+	log := audit.NewLog(path, func(ctx context.Context, agent string) error {
+		if whole.Load() {
+			return s.marker(ctx, agent)
+		}
+		return nil
+	})
+	if _, err := log.Mark(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without its marker Mark gave %v", err)
 	}
 	s.raw(`Complete","verb":"patch"}` + "\n")
+	whole.Store(true)
 	events, err := log.Since(t.Context(), 0)
 	if err != nil || len(events) != 1 || events[0].Verb != "patch" {
 		t.Errorf("got %v, %v", events, err)

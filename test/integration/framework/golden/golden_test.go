@@ -38,8 +38,8 @@ status: {phase: ` + phase + `, podIP: ` + ip + `, startTime: "` + created + `"}
 `
 	}
 	documents := []string{
-		pod(2, "aaaa", "10.0.0."+seed, "2026-01-0"+seed+"T00:00:02Z", "Running"),
-		pod(3, "bbbb", "10.0.1."+seed, "2026-01-0"+seed+"T00:00:01Z", "Pending"),
+		pod(2, "aaaa", "10.0.0."+seed, "2026-01-0"+seed+"T00:00:02Z", "Pending"),
+		pod(3, "bbbb", "10.0.1."+seed, "2026-01-0"+seed+"T00:00:01Z", "Running"),
 		`
 kind: ReplicaSet
 metadata: {name: web, uid: ` + uid(1) + `}
