@@ -157,6 +157,10 @@ func (dc *DeploymentController) writeStatus(ctx context.Context, r report) error
 		return nil
 	}
 	updated, err := dc.client.AppsV1().Deployments(r.deployment.Namespace).UpdateStatus(ctx, r.deployment, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		klog.FromContext(ctx).V(2).Info("The deployment is gone, its status goes with it")
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("updating status of deployment %s: %w", klog.KObj(r.deployment), err)
 	}

@@ -36,8 +36,8 @@ const (
 	// maxRetries is how often a failing Deployment is retried, the last time after about 82 s,
 	// before it waits for its next event.
 	maxRetries = 15
-	// staleRecheck is when a Deployment whose last writes the caches do not show yet is looked at
-	// again. Usually their events bring it back sooner.
+	// staleRecheck is when a Deployment is looked at again of which the caches do not show the last
+	// write yet, its own or somebody else's. Usually the event of that write brings it back sooner.
 	staleRecheck = 500 * time.Millisecond
 )
 
@@ -125,8 +125,9 @@ func (dc *DeploymentController) sync(ctx context.Context, key cache.ObjectName) 
 	err := dc.syncDeployment(ctx, key)
 	var behind *consistency.StaleError
 	switch {
-	case errors.As(err, &behind):
-		klog.FromContext(ctx).V(4).Info("Waiting until the cache shows the last write", "reason", behind.Error())
+	case errors.As(err, &behind), apierrors.IsConflict(err):
+		// Not a failure, and no back-off: a retry before the cache has caught up would be refused again.
+		klog.FromContext(ctx).V(4).Info("Waiting until the cache shows the last write", "reason", err.Error())
 		return worker.RequeueAfter(staleRecheck)
 	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause):
 		klog.FromContext(ctx).V(2).Info("The namespace is being deleted, so is the deployment", "reason", err.Error())

@@ -19,8 +19,9 @@ import (
 )
 
 // controllerIndex finds ReplicaSets by the object that controls them, and those that none does by
-// their namespace, under the same keys as controller.PodControllerIndex has.
-const controllerIndex = "replicaSetController"
+// their namespace, under the same keys as controller.PodControllerIndex has. The informer is shared:
+// the name must not be that of an index with other contents, such as one without the orphans.
+const controllerIndex = "deploymentOfReplicaSet"
 
 // addControllerIndex adds controllerIndex to the informer unless it has it.
 func addControllerIndex(informer cache.SharedIndexInformer) error {

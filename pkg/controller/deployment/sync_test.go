@@ -466,17 +466,30 @@ func TestFailedScaleIsReported(t *testing.T) {
 	f.expectEvents()
 }
 
+// TestStaleReplicaSetEndsTheRound: a ReplicaSet that changed is decided on anew when the cache shows it.
 func TestStaleReplicaSetEndsTheRound(t *testing.T) {
-	for _, err := range []error{
-		apierrors.NewConflict(apps.Resource("replicasets"), "old", errors.New("changed")),
-		apierrors.NewNotFound(apps.Resource("replicasets"), "old"),
-	} {
+	conflict := apierrors.NewConflict(apps.Resource("replicasets"), "old", errors.New("changed"))
+	gone := apierrors.NewNotFound(apps.Resource("replicasets"), "old")
+	for _, c := range []struct{ err, want error }{{conflict, worker.RequeueAfter(staleRecheck)}, {gone, gone}} {
 		f := newFixture(t, deploymentOf(3, 1, 0), setOf("new", 1, 1, 3, 1), setOf("old", 3, 0, 3, 1))
-		f.fail("update", "replicasets", "", err)
-		if got := f.sync(); !errors.Is(got, err) {
+		f.fail("update", "replicasets", "", c.err)
+		if got := f.sync(); got == nil || !strings.Contains(got.Error(), c.want.Error()) {
 			t.Errorf("sync: %v", got)
 		}
 		mustEqual(t, "requests", []string{"update replicasets"}, f.requests())
+	}
+}
+
+func TestStatusOfADeploymentThatChangedOrIsGone(t *testing.T) {
+	conflict := apierrors.NewConflict(apps.Resource("deployments"), "web", errors.New("changed"))
+	gone := apierrors.NewNotFound(apps.Resource("deployments"), "web")
+	for _, c := range []struct{ err, want error }{{conflict, worker.RequeueAfter(staleRecheck)}, {gone, nil}} {
+		f := newFixture(t, deploymentOf(3, 1, 0), setOf("new", 3, 1, 3, 1))
+		f.fail("update", "deployments", "status", c.err)
+		if got := f.sync(); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("sync: %v", got)
+		}
+		mustEqual(t, "requests", []string{"update deployments/status"}, f.requests())
 	}
 }
 
