@@ -336,6 +336,29 @@ func TestReferenceToANewSecretOfTheSameNameStays(t *testing.T) {
 	}
 }
 
+// A secret's key is about that secret: one that was created in its place, for another account, must
+// not get the first one's token.
+func TestSecretThatWasReplacedByAnotherAccounts(t *testing.T) {
+	other := account("other")
+	other.UID = "67890"
+	requests, secret := tokensRun{
+		objects: []runtime.Object{builder(), other, tokenSecret()},
+		step: change(with(tokenSecret("token"), func(s *v1.Secret) {
+			s.UID = "new"
+			s.Annotations = map[string]string{v1.ServiceAccountNameKey: "other"}
+		})),
+	}.run(t)
+	if diff := cmp.Diff([]string{"get secrets token-secret", "update secrets token-secret"}, requests); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if got := string(secret.Data["token"]); got != "token of system:serviceaccount:ns:other" {
+		t.Errorf("token %q", got)
+	}
+	if got := secret.Annotations[v1.ServiceAccountUIDKey]; got != "67890" {
+		t.Errorf("annotated with UID %q", got)
+	}
+}
+
 func TestReferenceRemovalIsRepeatedOnConflict(t *testing.T) {
 	conflicts := 2
 	requests, _ := tokensRun{

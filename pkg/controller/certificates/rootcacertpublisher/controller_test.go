@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	core "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -189,18 +190,41 @@ func TestExistingNamespacesArePublishedTo(t *testing.T) {
 }
 
 func TestRepairKeepsWhatUsersAdded(t *testing.T) {
-	current := published(data("ca.crt", "forged"), func(cm *v1.ConfigMap) {
+	current := published(data("ca.crt", "forged"), described("mine"), func(cm *v1.ConfigMap) {
 		cm.Labels = map[string]string{"team": "a"}
 		cm.Annotations["note"] = "mine"
 	})
 	before := current.DeepCopy()
 	got := repair(current, []byte(fakeRootCA))
-	if got.Labels["team"] != "a" || got.Annotations["note"] != "mine" || got.ResourceVersion != current.ResourceVersion {
+	if got.Labels["team"] != "a" || got.Annotations[DescriptionAnnotation] != "mine" || got.Annotations["note"] != "mine" || got.ResourceVersion != current.ResourceVersion {
 		t.Errorf("repaired %v", got)
 	}
 	if diff := cmp.Diff(before, current); diff != "" {
 		t.Errorf("the cached object was changed (-before +after):\n%s", diff)
 	}
+}
+
+func TestOnlyItsOwnConfigMapIsEnqueued(t *testing.T) {
+	client := fake.NewClientset()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	p, err := NewPublisher(factory.Core().V1().ConfigMaps(), factory.Core().V1().Namespaces(), client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := published(func(cm *v1.ConfigMap) { cm.Name = "other" })
+	p.configMapHandler().OnUpdate(other, other)
+	p.configMapHandler().OnDelete(other)
+	p.namespaceHandler().OnUpdate(space(v1.NamespaceActive), space(v1.NamespaceTerminating))
+	if n := p.worker.Len(); n != 0 {
+		t.Errorf("%d keys enqueued for a foreign ConfigMap and a terminating namespace", n)
+	}
+	p.configMapHandler().OnDelete(cache.DeletedFinalStateUnknown{Obj: published()})
+	if n := p.worker.Len(); n != 1 {
+		t.Errorf("%d keys enqueued for its own ConfigMap, want 1", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.Run(ctx, 1)
 }
 
 func TestRefusals(t *testing.T) {
