@@ -20,9 +20,9 @@ type call struct {
 	write bool
 	// stream says that the request may stay open for long: a watch, a log, a port-forward.
 	stream bool
-	// steady says that the API server's time to answer it hardly depends on what is asked, so that it tells how
-	// loaded the server is. Lists are not, nor is what calls out to other servers.
-	steady bool
+	// class groups requests that take an API server about the same time while its load does not change. Empty for
+	// those that belong to no such group: lists take as long as there are objects.
+	class string
 }
 
 var (
@@ -46,7 +46,9 @@ func classify(req *http.Request) call {
 	if c.verb == "create" && (reviews.Has(info.Resource) || info.Resource == "serviceaccounts" && info.Subresource == "token") {
 		c.write = false
 	}
-	c.steady = !c.stream && c.verb != "list" && c.verb != "deletecollection"
+	if !c.stream && c.verb != "list" && c.verb != "deletecollection" {
+		c.class = strings.TrimSuffix(c.verb+" "+info.APIGroup+"/"+info.Resource+"/"+info.Subresource, "/")
+	}
 	return c
 }
 

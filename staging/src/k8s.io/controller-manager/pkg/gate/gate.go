@@ -130,7 +130,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.client.sent(c, scope)
-	a := answer{start: time.Now(), steady: c.steady}
+	a := answer{start: time.Now(), class: c.class}
 	resp, err := t.next.RoundTrip(req)
 	a.end = time.Now()
 	code := "error"

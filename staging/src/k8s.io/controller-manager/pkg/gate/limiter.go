@@ -16,6 +16,8 @@ const (
 	minWindow     = 1.0
 	initialWindow = 32.0
 	maxWindow     = 256.0
+	// slowWindow is as far as latency alone narrows it.
+	slowWindow = 8.0
 )
 
 const (
@@ -48,23 +50,23 @@ type limiter struct {
 	resume *time.Timer
 	// narrowed is when the window was last made smaller.
 	narrowed time.Time
-	latency  latency
+	// latencies is by class of requests.
+	latencies map[string]*latency
 }
 
 func newLimiter() *limiter {
-	return &limiter{window: initialWindow}
+	return &limiter{window: initialWindow, latencies: map[string]*latency{}}
 }
 
 // acquire waits for room in the window, first come first served.
 func (l *limiter) acquire(ctx context.Context) error {
-	l.mu.Lock()
-	if len(l.waiting) == 0 && l.hasRoomLocked(time.Now()) {
-		l.inFlight++
-		l.mu.Unlock()
-		return nil
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	turn := make(chan struct{})
+	l.mu.Lock()
 	l.waiting = append(l.waiting, turn)
+	l.admitLocked(time.Now())
 	l.mu.Unlock()
 	select {
 	case <-turn:
@@ -89,8 +91,8 @@ type answer struct {
 	// rejected says that the server answered 429; retryAfter is what it asked for, if anything.
 	rejected   bool
 	retryAfter time.Duration
-	// steady says that the time it took tells something about the server.
-	steady bool
+	// class is that of the request: the time it took says something only beside others of its class.
+	class string
 	// failed says that there was no answer, which tells nothing about the server's load.
 	failed bool
 }
@@ -99,14 +101,14 @@ type answer struct {
 func (l *limiter) release(a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	full := float64(l.inFlight) >= l.window
+	full := float64(l.inFlight+1) > l.window
 	l.inFlight--
 	switch {
 	case a.rejected:
 		l.pauseLocked(a.end, min(a.retryAfter, maxPause))
 		l.narrowLocked(a, rejectedFactor)
 	case a.failed:
-	case a.steady && l.latency.slow(a.end, a.end.Sub(a.start)):
+	case l.slowLocked(a):
 		l.narrowLocked(a, slowFactor)
 	case full:
 		// A window that is not used up says nothing about whether a wider one would do.
@@ -119,6 +121,7 @@ func (l *limiter) hasRoomLocked(now time.Time) bool {
 	return !now.Before(l.pausedUntil) && float64(l.inFlight+1) <= l.window
 }
 
+// admitLocked lets in whom there is room for, and sees to it that the end of a pause is not slept through.
 func (l *limiter) admitLocked(now time.Time) {
 	for len(l.waiting) > 0 && l.hasRoomLocked(now) {
 		l.inFlight++
@@ -142,6 +145,20 @@ func (l *limiter) pauseLocked(now time.Time, d time.Duration) {
 	}
 }
 
+// slowLocked reports that the server has become slow. A slow server is not one that rejects: some requests under way
+// at a time it always gets.
+func (l *limiter) slowLocked(a answer) bool {
+	if a.class == "" {
+		return false
+	}
+	seen, ok := l.latencies[a.class]
+	if !ok {
+		seen = &latency{}
+		l.latencies[a.class] = seen
+	}
+	return seen.slow(a.end, a.end.Sub(a.start)) && l.window > slowWindow
+}
+
 func (l *limiter) narrowLocked(a answer, factor float64) {
 	if a.start.Before(l.narrowed) {
 		return
@@ -150,7 +167,7 @@ func (l *limiter) narrowLocked(a answer, factor float64) {
 	l.window = max(minWindow, l.window*factor)
 }
 
-// latency tells when answers have become slow, compared with the quickest of the last minute or two.
+// latency tells when answers to one class of requests have become slow, compared with the quickest of the last minute or two.
 type latency struct {
 	average time.Duration
 	// quickest of the present and of the previous period, of quickestFor each.
