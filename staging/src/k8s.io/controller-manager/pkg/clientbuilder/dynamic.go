@@ -86,7 +86,7 @@ func (b *DynamicControllerClientBuilder) tokenSource(name string) (*tokenSource,
 	if err := ensureServiceAccount(b.ctx, b.coreClient, b.namespace, name); err != nil {
 		return nil, err
 	}
-	tokens := newTokenSource(b.coreClient.ServiceAccounts(b.namespace), b.namespace, name)
+	tokens := newTokenSource(b.coreClient, b.namespace, name)
 	b.tokens[name] = tokens
 	return tokens, nil
 }

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 )
@@ -35,14 +36,9 @@ func tokenBackoff() utilwait.Backoff {
 	return utilwait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Steps: 4}
 }
 
-// tokenCreator is the part of a ServiceAccount client that is needed here.
-type tokenCreator interface {
-	CreateToken(ctx context.Context, name string, request *authenticationv1.TokenRequest, opts metav1.CreateOptions) (*authenticationv1.TokenRequest, error)
-}
-
 // tokenSource keeps the current token of one ServiceAccount.
 type tokenSource struct {
-	client          tokenCreator
+	client          corev1client.CoreV1Interface
 	namespace, name string
 
 	// requesting is held, by sending to it, by whoever requests a token; the others wait for the result.
@@ -61,7 +57,7 @@ type token struct {
 	renew, expires time.Time
 }
 
-func newTokenSource(client tokenCreator, namespace, name string) *tokenSource {
+func newTokenSource(client corev1client.CoreV1Interface, namespace, name string) *tokenSource {
 	return &tokenSource{client: client, namespace: namespace, name: name, requesting: make(chan struct{}, 1)}
 }
 
@@ -95,53 +91,63 @@ func (s *tokenSource) get(ctx context.Context) (string, error) {
 	return "", err
 }
 
+// request asks for a token until it gets one, for as many tries as tokenBackoff has.
 func (s *tokenSource) request(ctx context.Context) (token, error) {
 	var result token
 	var last error
 	err := utilwait.ExponentialBackoffWithContext(ctx, tokenBackoff(), func(ctx context.Context) (bool, error) {
-		start := time.Now()
-		answer, err := s.client.CreateToken(ctx, s.name, &authenticationv1.TokenRequest{
-			Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			last = err
-			klog.FromContext(ctx).V(2).Info("Token request failed", "serviceAccount", klog.KRef(s.namespace, s.name), "err", err)
-			// Neither comes right by asking again in a second.
-			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-				return false, err
-			}
-			return false, nil
+		result, last = s.requestOnce(ctx)
+		if last == nil {
+			return true, nil
 		}
-		lifetime := time.Duration(ptr.Deref(answer.Spec.ExpirationSeconds, tokenSeconds)) * time.Second
-		if answer.Status.Token == "" || lifetime <= 0 {
-			last = fmt.Errorf("the API server granted an empty token or lifetime (%v)", lifetime)
-			return false, nil
+		klog.FromContext(ctx).V(2).Info("Token request failed", "serviceAccount", klog.KRef(s.namespace, s.name), "err", last)
+		if apierrors.IsForbidden(last) {
+			return false, last // asking again in a second does not help
 		}
-		if lifetime < minTokenLifetime {
-			klog.FromContext(ctx).Info("Granted lifetime of a token is short", "serviceAccount", klog.KRef(s.namespace, s.name), "lifetime", lifetime)
+		if apierrors.IsNotFound(last) {
+			// Somebody has deleted the account since the client was built.
+			return false, ensureServiceAccount(ctx, s.client, s.namespace, s.name)
 		}
-		result = token{
-			bearer:  answer.Status.Token,
-			renew:   start.Add(lifetime * (100 - leewayPercent) / 100),
-			expires: start.Add(lifetime),
-		}
-		return true, nil
+		return false, nil
 	})
 	if err != nil {
-		return token{}, fmt.Errorf("requesting a token for ServiceAccount %s/%s: %w", s.namespace, s.name, cause(err, last))
+		return token{}, fmt.Errorf("requesting a token for ServiceAccount %s/%s: %w", s.namespace, s.name, cause(ctx, err, last))
 	}
 	return result, nil
 }
 
-// cause prefers what the API server said to the fact that the tries are used up.
-func cause(err, last error) error {
-	if last == nil || errors.Is(err, last) {
+func (s *tokenSource) requestOnce(ctx context.Context) (token, error) {
+	start := time.Now()
+	answer, err := s.client.ServiceAccounts(s.namespace).CreateToken(ctx, s.name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return token{}, err
+	}
+	lifetime := time.Duration(ptr.Deref(answer.Spec.ExpirationSeconds, tokenSeconds)) * time.Second
+	if answer.Status.Token == "" || lifetime <= 0 {
+		return token{}, fmt.Errorf("the API server granted no token or no lifetime (%v)", lifetime)
+	}
+	if lifetime < minTokenLifetime {
+		klog.FromContext(ctx).Info("Granted lifetime of a token is short", "serviceAccount", klog.KRef(s.namespace, s.name), "lifetime", lifetime)
+	}
+	return token{
+		bearer:  answer.Status.Token,
+		renew:   start.Add(lifetime * (100 - leewayPercent) / 100),
+		expires: start.Add(lifetime),
+	}, nil
+}
+
+// cause prefers what the API server said last to the fact that the tries are used up.
+func cause(ctx context.Context, err, last error) error {
+	switch {
+	case last == nil || errors.Is(err, last):
 		return err
-	}
-	if utilwait.Interrupted(err) {
+	case ctx.Err() == nil && utilwait.Interrupted(err):
 		return last
+	default:
+		return errors.Join(err, last)
 	}
-	return errors.Join(err, last)
 }
 
 func (s *tokenSource) peek() token {
