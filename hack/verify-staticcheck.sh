@@ -19,6 +19,8 @@ if [ ! -x "$staticcheck" ]; then
   (cd hack/tools/lint && GOWORK=off go build -o "$staticcheck.$$" honnef.co/go/tools/cmd/staticcheck)
   mv "$staticcheck.$$" "$staticcheck"
 fi
+failed=false
 for module in $(kcm::modules); do
-  (cd "$module" && "$staticcheck" ./...)
+  (cd "$module" && "$staticcheck" ./...) || failed=true
 done
+! $failed

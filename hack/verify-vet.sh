@@ -9,6 +9,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
 kcm::require_go
 cd "$KCM_ROOT"
 
+failed=false
 for module in $(kcm::modules); do
-  (cd "$module" && go vet ./...)
+  (cd "$module" && go vet ./...) || failed=true
 done
+! $failed

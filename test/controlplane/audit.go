@@ -60,7 +60,7 @@ func (c *ControlPlane) writeAuditPolicy() (string, error) {
 // until the event is there, and who must know that nothing is missing stops the API server first.
 func (c *ControlPlane) AuditEvents(keep func(*auditv1.Event) bool) ([]auditv1.Event, error) {
 	if !c.options.AuditLog {
-		return nil, errors.New("reading audit events: Options.AuditLog was not set")
+		return nil, errors.New("reading audit events: option AuditLog was not set")
 	}
 	data, err := os.ReadFile(c.auditLogPath())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

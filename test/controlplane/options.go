@@ -97,19 +97,19 @@ func PortsFrom(first int) Ports {
 func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	if o.Detached && o.Dir == "" {
-		errs = append(errs, errors.New("Options.Dir must be set when Detached is: who else would find the programs again"))
+		errs = append(errs, errors.New("option Detached needs option Dir: it is how a later command finds the programs"))
 	}
 	if o.Nodes < 0 {
-		errs = append(errs, fmt.Errorf("Options.Nodes is %d, must be 0 or more", o.Nodes))
+		errs = append(errs, fmt.Errorf("option Nodes is %d, must be 0 or more", o.Nodes))
 	}
 	if o.AuditReads && !o.AuditLog {
-		errs = append(errs, errors.New("Options.AuditReads needs AuditLog"))
+		errs = append(errs, errors.New("option AuditReads needs option AuditLog"))
 	}
 	o.ServiceCIDR = cmp.Or(o.ServiceCIDR, DefaultServiceCIDR)
 	o.PodCIDR = cmp.Or(o.PodCIDR, DefaultPodCIDR)
 	for field, cidr := range map[string]string{"ServiceCIDR": o.ServiceCIDR, "PodCIDR": o.PodCIDR} {
 		if _, _, err := net.ParseCIDR(cidr); err != nil {
-			errs = append(errs, fmt.Errorf("Options.%s: %w", field, err))
+			errs = append(errs, fmt.Errorf("option %s: %w", field, err))
 		}
 	}
 	o.StartTimeout = cmp.Or(o.StartTimeout, DefaultStartTimeout)

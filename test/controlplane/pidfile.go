@@ -19,9 +19,9 @@ type processID struct {
 	Started string `json:"started"`
 }
 
-// identify returns the identity of a process of ours.
+// identify returns the identity of a child of ours, which may have ended, but which nobody has waited for.
 func identify(pid int) (processID, error) {
-	started, err := startedAt(pid)
+	started, _, err := lookUp(pid)
 	if err != nil {
 		return processID{}, fmt.Errorf("identifying process %d: %w", pid, err)
 	}
@@ -30,8 +30,8 @@ func identify(pid int) (processID, error) {
 
 // running reports whether this very process is alive. One that ended and that nobody has waited for is not.
 func (id processID) running() bool {
-	started, err := startedAt(id.PID)
-	return err == nil && started == id.Started
+	started, ended, err := lookUp(id.PID)
+	return err == nil && !ended && started == id.Started
 }
 
 // signal sends sig to the process's group, which it leads. A process that has ended is no error.

@@ -77,6 +77,23 @@ func (r *reservation) lock(port int) (*os.File, error) {
 	return file, nil
 }
 
+// ReservePorts returns n ports that nothing listens on and that no other caller on this machine is given until release.
+func ReservePorts(n int) (ports []int, release func(), err error) {
+	r, err := newReservation()
+	if err != nil {
+		return nil, nil, err
+	}
+	for range n {
+		port, err := r.pick()
+		if err != nil {
+			r.release()
+			return nil, nil, err
+		}
+		ports = append(ports, port)
+	}
+	return ports, r.release, nil
+}
+
 // release gives every port back.
 func (r *reservation) release() {
 	r.mu.Lock()

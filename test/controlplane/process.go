@@ -105,12 +105,7 @@ func (p *program) own(r *run, started chan<- error) {
 	if err != nil {
 		return
 	}
-	r.finish(cmd.Wait())
-	if p.detached {
-		removePidFile(p.pidPath, r.process)
-	}
-	p.reportUnasked(r)
-	close(r.done)
+	p.conclude(r, cmd.Wait())
 }
 
 // launch starts the process with its output in the log.
@@ -149,10 +144,7 @@ func (p *program) adopt(id processID) *run {
 		for id.running() {
 			time.Sleep(adoptedPoll)
 		}
-		r.finish(nil)
-		removePidFile(p.pidPath, id)
-		p.reportUnasked(r)
-		close(r.done)
+		p.conclude(r, nil)
 	}()
 	return r
 }
@@ -160,13 +152,19 @@ func (p *program) adopt(id processID) *run {
 // adoptedPoll is how often a process is looked at that is not our child.
 const adoptedPoll = 50 * time.Millisecond
 
-func (p *program) reportUnasked(r *run) {
+// conclude records how the run ended. The pid file of one that ended unasked stays: it tells later commands of that.
+func (p *program) conclude(r *run, exit error) {
 	r.mu.Lock()
+	r.exit = exit
 	wanted := r.wanted
 	r.mu.Unlock()
-	if !wanted && p.died != nil {
-		p.died(p.failure(r, "exited unasked: "+describeExit(r.exitError())))
+	switch {
+	case !wanted && p.died != nil:
+		p.died(p.failure(r, "exited unasked: "+describeExit(exit)))
+	case wanted && p.detached:
+		removePidFile(p.pidPath, r.process)
 	}
+	close(r.done)
 }
 
 func describeExit(err error) string {
@@ -242,12 +240,6 @@ func (r *run) exitError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.exit
-}
-
-func (r *run) finish(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.exit = err
 }
 
 // How much of a log an error shows.

@@ -5,7 +5,6 @@ package controlplane
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -21,26 +20,24 @@ func processAttributes(detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// startedAt returns the boot and the clock tick in it at which the process started. A zombie counts as ended: where
-// nobody reaps (a container whose first process is no init) it stays for ever.
-func startedAt(pid int) (string, error) {
+// lookUp returns when the process started, as the boot and the clock tick in it, and whether it has ended: a zombie
+// has, for where nobody reaps (a container whose first process is no init) it stays for ever. One whose other threads
+// are still on their way out has not: it may hold its ports yet.
+func lookUp(pid int) (started string, ended bool, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	// The second field is the program's name in parentheses, which may hold any character: proc_pid_stat(5).
-	_, rest, found := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
-	fields := strings.Fields(string(rest))
-	const state, startTime = 0, 19 // fields 3 and 22
-	if !found || len(fields) <= startTime {
-		return "", fmt.Errorf("/proc/%d/stat has %d fields after the name, want more than %d", pid, len(fields), startTime)
-	}
-	if fields[state] == "Z" || fields[state] == "X" {
-		return "", errors.New("it has ended")
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const state, threads, startTime = 0, 17, 19 // fields 3, 20 and 22
+	if len(fields) <= startTime {
+		return "", false, fmt.Errorf("/proc/%d/stat has %d fields after the name, want more than %d", pid, len(fields), startTime)
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	return strings.TrimSpace(string(boot)) + "/" + fields[startTime], nil
+	zombie := fields[state] == "Z" && (fields[threads] == "0" || fields[threads] == "1")
+	return strings.TrimSpace(string(boot)) + "/" + fields[startTime], zombie || fields[state] == "X", nil
 }

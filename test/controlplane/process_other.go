@@ -22,15 +22,15 @@ func processAttributes(detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// startedAt returns the time at which the process started, as ps prints it. A zombie counts as ended.
-func startedAt(pid int) (string, error) {
+// lookUp returns when the process started, as ps prints it, and whether it has ended: a zombie has.
+func lookUp(pid int) (started string, ended bool, err error) {
 	out, err := exec.Command("ps", "-o", "state=,lstart=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	state, started, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-	if state == "" || strings.HasPrefix(state, "Z") {
-		return "", errors.New("it has ended")
+	state, started, found := strings.Cut(strings.TrimSpace(string(out)), " ")
+	if !found {
+		return "", false, errors.New("ps does not know it")
 	}
-	return strings.TrimSpace(started), nil
+	return strings.TrimSpace(started), strings.HasPrefix(state, "Z"), nil
 }
