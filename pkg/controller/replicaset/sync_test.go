@@ -193,6 +193,15 @@ func TestSyncCountsOffWhatItDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.writes(t, 1, 1, 0)
+
+	// Once the cache shows the deletion, nothing is remembered of it.
+	_ = f.podIndexer.Delete(drop)
+	if err := f.syncSet(t, set); err != nil {
+		t.Fatal(err)
+	}
+	if f.guard.IsDeleting(types.NamespacedName{Namespace: "ns", Name: "web"}, drop.UID) {
+		t.Error("the guard remembers a Pod that is gone")
+	}
 }
 
 func TestSyncDeleteFailures(t *testing.T) {
