@@ -7,10 +7,11 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
 kcm::require_go
+kcm::share_build_cache
 cd "$KCM_ROOT"
 
 failed=false
 for module in $(kcm::modules); do
-  (cd "$module" && go vet ./...) || failed=true
+  (cd "$module" && go vet -tags=integration ./...) || failed=true
 done
 ! $failed

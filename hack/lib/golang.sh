@@ -6,6 +6,12 @@
 
 KCM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
+# kcm::share_build_cache makes checks and tests compile as the binaries are compiled, peers included: static, without
+# paths of this machine. Packages are then built once for all of them, which halves the time of a first run.
+kcm::share_build_cache() {
+  export CGO_ENABLED=0 GOFLAGS="-trimpath ${GOFLAGS:-}"
+}
+
 # kcm::require_go ends the script with one line unless Go is there and new enough for go.mod.
 kcm::require_go() {
   local needed have

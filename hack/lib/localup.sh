@@ -8,6 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/golang.sh"
 
 kcm::localup() {
   kcm::require_go
+  kcm::share_build_cache
   local bin=$KCM_ROOT/_output/bin/localup
   if [ ! -x "$bin" ]; then
     echo "building the local cluster's command (a minute when cold) …" >&2

@@ -1,6 +1,8 @@
 // Copyright The kcm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build integration
+
 package main
 
 import (

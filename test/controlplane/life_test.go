@@ -1,6 +1,8 @@
 // Copyright The kcm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build integration
+
 package controlplane
 
 import (
@@ -15,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,10 +25,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
-
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
-}
 
 // logWriter shows progress lines in the test's output.
 type logWriter struct{ t *testing.T }
@@ -153,25 +150,6 @@ func testPause(t *testing.T, c *ControlPlane, client kubernetes.Interface) {
 	}
 	if _, err := client.CoreV1().Namespaces().Get(t.Context(), "life", metav1.GetOptions{}); err != nil {
 		t.Errorf("a resumed API server: %v", err)
-	}
-}
-
-func waitFor(t *testing.T, what string, done func() (bool, error)) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		ok, err := done()
-		if ok {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s did not come about: %v", what, err)
-		case <-ticker.C:
-		}
 	}
 }
 
