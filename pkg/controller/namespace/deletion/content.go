@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -50,19 +51,27 @@ func (d *namespacedResourcesDeleter) deleteTargets(ctx context.Context, ns *v1.N
 	o := &outcome{discoveryErr: known.discoveryErr, parseErr: known.parseErr}
 	pods, others := splitPods(known.targets, known.complete())
 	done := map[target]bool{}
-	for i, group := range [][]target{pods, others} {
-		todo := make([]target, 0, len(group))
-		for _, t := range group {
+	work := func(targets []target) {
+		todo := make([]target, 0, len(targets))
+		for _, t := range targets {
 			if !skip[t] {
 				todo = append(todo, t)
 			}
 			done[t] = true
 		}
 		d.deleteGroup(ctx, ns, todo, o)
-		if podsLeft := i == 0 && (len(o.remaining) > 0 || len(o.contentErrs) > 0); podsLeft {
-			klog.FromContext(ctx).V(4).Info("Other content waits for the pods to go", "pods", o.remaining[podsResource], "estimateSeconds", o.estimate)
-			break
-		}
+	}
+
+	work(pods)
+	if len(o.remaining) == 0 && len(o.contentErrs) == 0 {
+		work(others)
+		return o, done
+	}
+	logger := klog.FromContext(ctx)
+	logger.V(4).Info("Other content waits for the pods to go", "pods", o.remaining[podsResource], "estimateSeconds", o.estimate)
+	if o.onlyJobsHoldPods(d.clock.Since(ns.DeletionTimestamp.Time)) {
+		logger.V(2).Info("Deleting the jobs before the pods are gone, since only the job controller holds these", "pods", o.remaining[podsResource])
+		work(slices.DeleteFunc(others, func(t target) bool { return t.gvr != jobsResource }))
 	}
 	return o, done
 }

@@ -19,7 +19,8 @@
 // # Invariants
 //
 //   - Pods go first (KEP-5080, ordered namespace deletion): no other object is deleted while a pod
-//     is left, so that a pod never outlives the NetworkPolicies that confine it.
+//     is left, so that a pod never outlives the NetworkPolicies that confine it. The one exception
+//     are Jobs, when after a minute the job controller alone holds the pods: see below.
 //   - The finalizer is removed only after a discovery that began within the same round and was
 //     complete, and after each target was listed and was empty. A discovery that names nothing is a
 //     failure, not an empty cluster.
@@ -44,5 +45,9 @@
 //     somebody else's finalizer is left.
 //   - Discovery that fails or returns nothing is retried and named in a condition. Upstream ends the
 //     process when it returns nothing at start.
+//   - Pods that only the job controller's finalizer holds do not keep their Jobs from being deleted.
+//     Upstream never finishes a namespace with an Indexed Job with backoffLimitPerIndex whose pod
+//     fails during the deletion: the controller waits for the pod's replacement, which is refused,
+//     and the Job waits for the pod.
 //   - Errors in NamespaceDeletionContentFailure say which resource they are about.
 package deletion

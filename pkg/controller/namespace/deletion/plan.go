@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,8 +21,16 @@ import (
 // finalizer takes.
 const finalizerEstimateSeconds = 15
 
-// podsResource is deleted before everything else.
-var podsResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+// jobDeadlockPatience is how long a namespace must have been terminating before Jobs are deleted
+// although pods are left: a job controller that is merely slow has let go of its pods by then.
+const jobDeadlockPatience = time.Minute
+
+var (
+	// podsResource is deleted before everything else.
+	podsResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	// jobsResource is what breaks a deadlock of pods that the job controller holds.
+	jobsResource = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+)
 
 // target is a kind of object that can be deleted from a namespace.
 type target struct {
@@ -92,6 +101,8 @@ type survey struct {
 	due time.Time
 	// finalizers counts the objects that each finalizer holds.
 	finalizers map[string]int
+	// heldByJobs counts the terminating objects that nothing but the job controller holds.
+	heldByJobs int
 	// deletable holds the actionable objects, when they must be deleted one by one.
 	deletable []objectID
 }
@@ -115,6 +126,9 @@ func (s *survey) add(obj *metav1.PartialObjectMetadata, collect bool) {
 			s.finalizers = map[string]int{}
 		}
 		s.finalizers[f]++
+	}
+	if obj.DeletionTimestamp != nil && slices.Equal(obj.Finalizers, []string{batchv1.JobTrackingFinalizer}) {
+		s.heldByJobs++
 	}
 	if !deleteHelps(obj) {
 		return
@@ -166,6 +180,8 @@ type outcome struct {
 	remaining map[schema.GroupVersionResource]int
 	// finalizers counts the remaining objects that each finalizer holds.
 	finalizers map[string]int
+	// heldByJobs is how many of the remaining objects nothing but the job controller holds.
+	heldByJobs int
 	// estimate is the longest wait, in seconds, that a target with remaining objects asks for.
 	estimate int64
 }
@@ -176,6 +192,7 @@ func (o *outcome) include(gvr schema.GroupVersionResource, s survey, estimate in
 		o.contentErrs = append(o.contentErrs, err)
 	}
 	o.estimate = max(o.estimate, estimate)
+	o.heldByJobs += s.heldByJobs
 	if s.count > 0 {
 		if o.remaining == nil {
 			o.remaining = map[schema.GroupVersionResource]int{}
@@ -188,6 +205,14 @@ func (o *outcome) include(gvr schema.GroupVersionResource, s survey, estimate in
 		}
 		o.finalizers[f] += n
 	}
+}
+
+// onlyJobsHoldPods says, of a round that has dealt with pods only, whether its namespace is in the
+// deadlock that pods-first brings: the job controller keeps its finalizer on a failed pod until there
+// is a replacement, which a terminating namespace refuses, for as long as the Job exists.
+func (o *outcome) onlyJobsHoldPods(terminatingFor time.Duration) bool {
+	pods := o.remaining[podsResource]
+	return pods > 0 && o.heldByJobs == pods && len(o.contentErrs) == 0 && terminatingFor >= jobDeadlockPatience
 }
 
 // err is why the namespace cannot be let go, beside objects that are still going away.
