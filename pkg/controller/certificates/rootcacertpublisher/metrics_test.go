@@ -69,7 +69,7 @@ func TestSyncDuration(t *testing.T) {
 }
 
 func TestMetricsAreRegisteredOnce(t *testing.T) {
-	if registeredMetrics() != registeredMetrics() {
+	if first, second := registeredMetrics(), registeredMetrics(); first != second {
 		t.Error("two sets of metrics for one process")
 	}
 }
