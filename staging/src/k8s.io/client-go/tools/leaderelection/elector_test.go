@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +24,24 @@ import (
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
+}
+
+// shared is a value that a test and the server that it drives share.
+type shared[T any] struct {
+	mu sync.Mutex
+	v  T
+}
+
+func (s *shared[T]) set(v T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.v = v
+}
+
+func (s *shared[T]) get() T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.v
 }
 
 func expect(t *testing.T, what string, want, got any) {
@@ -179,9 +199,9 @@ func TestWatchIsRenewed(t *testing.T) {
 // A leader that is gone is replaced when its lease expires, not up to a retry period later.
 func TestTakeoverAtExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, dead := &leaseServer{}, false
+		s, dead := &leaseServer{}, &shared[bool]{}
 		s.before = func(_ context.Context, _ string, lease *coordinationv1.Lease) error {
-			if dead && lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == "a" {
+			if dead.get() && lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == "a" {
 				return errors.New("no route to host")
 			}
 			return nil
@@ -191,7 +211,7 @@ func TestTakeoverAtExpiry(t *testing.T) {
 		b := runCandidate(t, s.lock("b"))
 		sleep(7 * time.Second)
 		renewed := s.record().RenewTime.Time
-		dead = true
+		dead.set(true)
 		sleep(30 * time.Second)
 
 		expect(t, "a lost its lease after", 10*time.Second, a.time("stopped").Sub(renewed))
@@ -210,22 +230,22 @@ func TestTakeoverAtExpiry(t *testing.T) {
 func TestNoWriteAfterLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &leaseServer{}
-		var last time.Time
-		fail := false
+		var last shared[time.Time]
+		var fail shared[bool]
 		s.before = func(_ context.Context, op string, _ *coordinationv1.Lease) error {
-			if !fail {
+			if !fail.get() {
 				return nil
 			}
-			last = time.Now()
+			last.set(time.Now())
 			return errors.New("connection refused")
 		}
 		a := runCandidate(t, s.lock("a"))
 		synctest.Wait()
-		fail = true
+		fail.set(true)
 		sleep(time.Minute)
 		expect(t, "life of a", []string{"leader a", "started", "canceled", "stopped", "returned"}, sortedMiddle(sortedFirst(a.notes(), 2)))
-		if !last.Before(a.until()) {
-			t.Errorf("last request at %v, not before the deadline %v", last, a.until())
+		if !last.get().Before(a.until()) {
+			t.Errorf("last request at %v, not before the deadline %v", last.get(), a.until())
 		}
 	})
 }
@@ -241,11 +261,11 @@ func sortedMiddle(s []string) []string {
 // Requests that hang are cut off in time for another, and at the deadline at the latest.
 func TestHangingRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, tries := &leaseServer{}, 0
-		hang := false
+		s, tries := &leaseServer{}, &atomic.Int32{}
+		var hang shared[bool]
 		s.before = func(ctx context.Context, op string, _ *coordinationv1.Lease) error {
-			if hang {
-				tries++
+			if hang.get() {
+				tries.Add(1)
 				<-ctx.Done()
 				return context.Cause(ctx)
 			}
@@ -254,9 +274,9 @@ func TestHangingRequests(t *testing.T) {
 		start := time.Now()
 		a := runCandidate(t, s.lock("a"))
 		synctest.Wait()
-		hang = true
+		hang.set(true)
 		sleep(time.Minute)
-		expect(t, "requests before the deadline", 2, tries)
+		expect(t, "requests before the deadline", int32(2), tries.Load())
 		expect(t, "stopped after", 10*time.Second, a.time("stopped").Sub(start))
 	})
 }
@@ -265,9 +285,9 @@ func TestHangingRequests(t *testing.T) {
 func TestStuckLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, stuck := &leaseServer{}, make(chan struct{})
-		var hang bool
+		var hang shared[bool]
 		s.before = func(context.Context, string, *coordinationv1.Lease) error {
-			if hang {
+			if hang.get() {
 				<-stuck
 			}
 			return nil
@@ -275,7 +295,7 @@ func TestStuckLock(t *testing.T) {
 		start := time.Now()
 		a := runCandidate(t, s.lock("a"))
 		synctest.Wait()
-		hang = true
+		hang.set(true)
 		sleep(20 * time.Second)
 		expect(t, "work ended after", 10*time.Second, a.time("canceled").Sub(start))
 		expect(t, "leads", false, a.elector.IsLeader())
@@ -288,10 +308,10 @@ func TestStuckLock(t *testing.T) {
 // An answer that got lost makes the version that the leader knows stale: it looks once and goes on.
 func TestSlowPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, lose := &leaseServer{}, false
+		s, lose := &leaseServer{}, &shared[bool]{}
 		s.before = func(context.Context, string, *coordinationv1.Lease) error {
-			if lose {
-				lose = false
+			if lose.get() {
+				lose.set(false)
 				return lostAnswer{errors.New("connection reset")}
 			}
 			return nil
@@ -299,7 +319,7 @@ func TestSlowPath(t *testing.T) {
 		a := runCandidate(t, s.lock("a"))
 		synctest.Wait()
 		s.since()
-		lose = true
+		lose.set(true)
 		sleep(5 * time.Second)
 		expect(t, "requests", []string{"update", "update", "get", "update"}, s.since())
 		expect(t, "slow paths", 1, a.metrics.slowpath)
@@ -346,10 +366,10 @@ func TestUsurped(t *testing.T) {
 func TestReleaseWaitsForTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// The server is too slow for the grace that a cancelled claim gets: renewals are no such claims.
-		s, slow := &leaseServer{}, time.Duration(0)
+		s, slow := &leaseServer{}, &shared[time.Duration]{}
 		s.before = func(ctx context.Context, _ string, _ *coordinationv1.Lease) error {
 			select {
-			case <-time.After(slow):
+			case <-time.After(slow.get()):
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -359,14 +379,14 @@ func TestReleaseWaitsForTheWork(t *testing.T) {
 			c.Callbacks.OnStartedLeading = func(ctx context.Context) {
 				<-ctx.Done()
 				time.Sleep(24 * time.Second)
-				slow = 0
+				slow.set(0)
 				time.Sleep(time.Second)
 			}
 		})
 		synctest.Wait()
 		b := runCandidate(t, s.lock("b"))
 		sleep(time.Second)
-		slow = 1500 * time.Millisecond
+		slow.set(1500 * time.Millisecond)
 		a.cancel()
 		sleep(24 * time.Second)
 		if !a.elector.IsLeader() || b.elector.IsLeader() {
@@ -457,9 +477,9 @@ func TestNoBusyLoop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, requests := &leaseServer{}, 0
+				s, requests := &leaseServer{}, &atomic.Int32{}
 				s.before = func(_ context.Context, op string, _ *coordinationv1.Lease) error {
-					requests++
+					requests.Add(1)
 					if op == "get" {
 						return nil
 					}
@@ -467,8 +487,8 @@ func TestNoBusyLoop(t *testing.T) {
 				}
 				a := runCandidate(t, s.lock("a"))
 				sleep(time.Minute)
-				if requests < 20 || requests > 64 {
-					t.Errorf("%d requests a minute, want two for each of 14 to 30 tries", requests)
+				if n := requests.Load(); n < 20 || n > 64 {
+					t.Errorf("%d requests a minute, want two for each of 14 to 30 tries", n)
 				}
 				a.cancel()
 				synctest.Wait()
@@ -483,9 +503,9 @@ func TestWatchDog(t *testing.T) {
 		s, dog, hung := &leaseServer{}, NewLeaderHealthzAdaptor(20*time.Second), make(chan struct{})
 		expect(t, "name", "leaderElection", dog.Name())
 		expect(t, "check before the election exists", nil, dog.Check(nil))
-		fail := false
+		var fail shared[bool]
 		s.before = func(context.Context, string, *coordinationv1.Lease) error {
-			if fail {
+			if fail.get() {
 				return errors.New("connection refused")
 			}
 			return nil
@@ -496,7 +516,7 @@ func TestWatchDog(t *testing.T) {
 		})
 		synctest.Wait()
 		expect(t, "check of a leader", nil, dog.Check(nil))
-		fail = true
+		fail.set(true)
 		sleep(35 * time.Second)
 		expect(t, "check at 15s+20s", nil, dog.Check(nil))
 		sleep(time.Second)
@@ -518,11 +538,11 @@ func TestOnNewLeader(t *testing.T) {
 		s := &leaseServer{}
 		a := runCandidate(t, s.lock("a"))
 		synctest.Wait()
-		var seen []string
+		var seen shared[[]string]
 		b := runCandidate(t, s.lock("b"), func(c *LeaderElectionConfig) {
 			c.Callbacks.OnNewLeader = func(identity string) {
 				time.Sleep(30 * time.Second)
-				seen = append(seen, identity)
+				seen.set(append(seen.get(), identity))
 			}
 		})
 		sleep(5 * time.Second)
@@ -534,7 +554,7 @@ func TestOnNewLeader(t *testing.T) {
 		sleep(5 * time.Second)
 		b.cancel()
 		sleep(time.Minute)
-		expect(t, "leaders seen", []string{"a", "b"}, seen)
+		expect(t, "leaders seen", []string{"a", "b"}, seen.get())
 		expect(t, "end", "returned", b.notes()[len(b.notes())-1])
 	})
 }
@@ -579,9 +599,9 @@ func TestSkewedClocks(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tc.leader.origin, tc.next.origin = time.Now(), time.Now()
-				s, dead := &leaseServer{}, false
+				s, dead := &leaseServer{}, &shared[bool]{}
 				s.before = func(_ context.Context, _ string, lease *coordinationv1.Lease) error {
-					if dead && lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == "a" {
+					if dead.get() && lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == "a" {
 						return errors.New("no route to host")
 					}
 					return nil
@@ -591,7 +611,7 @@ func TestSkewedClocks(t *testing.T) {
 				b := runCandidate(t, s.lock("b"), func(c *LeaderElectionConfig) { c.Clock = &tc.next })
 				sleep(7 * time.Second)
 				last := time.Now().Add(-time.Second) // a's clock is true: it renewed in second 6
-				dead = true
+				dead.set(true)
 				sleep(30 * time.Second)
 				if !a.time("canceled").Before(b.time("started")) {
 					t.Errorf("a's work ended at %v, b's began at %v", a.time("canceled"), b.time("started"))

@@ -75,17 +75,18 @@ func TestRunOrDiePanics(t *testing.T) {
 func TestChaos(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { chaos(t, rand.New(rand.NewPCG(seed, 2))) })
+			synctest.Test(t, func(t *testing.T) { chaos(t, seed) })
 		})
 	}
 }
 
-func chaos(t *testing.T, rng *rand.Rand) {
+func chaos(t *testing.T, seed uint64) {
+	rng, serverRng := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 3)) // the latter under s.mu
 	s, calm := &leaseServer{}, atomic.Bool{}
 	end := time.Now().Add(3 * time.Minute)
 	s.before = func(ctx context.Context, op string, _ *coordinationv1.Lease) error {
 		s.mu.Lock()
-		kind, wait := rng.IntN(12), time.Duration(rng.IntN(9000))*time.Millisecond
+		kind, wait := serverRng.IntN(12), time.Duration(serverRng.IntN(9000))*time.Millisecond
 		s.mu.Unlock()
 		if calm.Load() || kind > 3 {
 			kind, wait = 9, wait/500
