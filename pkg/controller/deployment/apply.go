@@ -16,6 +16,7 @@ import (
 
 	"github.com/kcm-dev/kcm/pkg/controller/deployment/util"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
 )
 
 // apply carries a plan out and reports. It stops at the first write that fails; what was done
@@ -114,7 +115,8 @@ func (dc *DeploymentController) createReplicaSet(ctx context.Context, s snapshot
 		return created, nil
 	case apierrors.IsAlreadyExists(err):
 		return nil, dc.nameTaken(ctx, s, rs, err)
-	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause), ctx.Err() != nil:
+	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause), errors.Is(err, gate.ErrFenced), ctx.Err() != nil:
+		// No news for the Deployment's owner: the namespace goes, or this manager does.
 		return nil, fmt.Errorf("creating replica set %s: %w", klog.KObj(rs), err)
 	}
 	m := createFailed(rs.Name, err)

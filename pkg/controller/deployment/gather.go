@@ -76,6 +76,9 @@ func undeleted(replicaSets []*apps.ReplicaSet) sets.Set[types.UID] {
 // claim returns the ReplicaSets that the Deployment owns, after adopting orphans that its selector
 // matches and releasing owned ones that it does not.
 func (dc *DeploymentController) claim(ctx context.Context, d *apps.Deployment) ([]*apps.ReplicaSet, error) {
+	if d.Spec.Selector == nil { // apps/v1 does not let it in
+		return nil, worker.Terminal(fmt.Errorf("deployment %s/%s has no selector", d.Namespace, d.Name))
+	}
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
 		return nil, worker.Terminal(fmt.Errorf("deployment %s/%s has an invalid selector: %w", d.Namespace, d.Name, err))

@@ -13,8 +13,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
 
@@ -207,5 +210,35 @@ func TestPodsOfEachReplicaSet(t *testing.T) {
 	pods, err := f.dc.podsOf([]*apps.ReplicaSet{rs1, rs2})
 	if err != nil || len(pods) != 2 || len(pods[rs1.UID]) != 2 || len(pods[rs2.UID]) != 1 {
 		t.Errorf("got %v, %v", pods, err)
+	}
+}
+
+// BenchmarkPodsOf: the pods of other owners cost nothing.
+func BenchmarkPodsOf(b *testing.B) {
+	for _, noise := range []int{0, 10_000} {
+		b.Run(fmt.Sprintf("10-pods-%d-others", noise), func(b *testing.B) {
+			rs, other := setOf("rs", 10, 0, 10, 0), setOf("other", 10, 0, 10, 0)
+			informer := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Core().V1().Pods().Informer()
+			if err := controller.AddPodControllerIndexer(informer); err != nil {
+				b.Fatal(err)
+			}
+			dc := &DeploymentController{podIndexer: informer.GetIndexer()}
+			for i := range 10 + noise {
+				owner := rs
+				if i >= 10 {
+					owner = other
+				}
+				p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i), Namespace: "ns",
+					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, replicaSetKind)}}}
+				if err := dc.podIndexer.Add(p); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for b.Loop() {
+				if pods, err := dc.podsOf([]*apps.ReplicaSet{rs}); err != nil || len(pods[rs.UID]) != 10 {
+					b.Fatal(len(pods[rs.UID]), err)
+				}
+			}
+		})
 	}
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/kcm-dev/kcm/pkg/controller/deployment/util"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
 )
 
 // fixture is a controller whose caches hold what the test puts there, in front of a fake API server
@@ -240,6 +241,13 @@ func TestSyncInvalidSelector(t *testing.T) {
 	}
 }
 
+func TestSyncWithoutSelector(t *testing.T) {
+	f := newFixture(t, deploymentOf(1, 1, 0, func(d *apps.Deployment) { d.Spec.Selector = nil }))
+	if err := f.sync(); err == nil || err.Error() != "deployment ns/web has no selector" {
+		t.Errorf("sync: %v", err)
+	}
+}
+
 func TestSyncAdoptsAndReleases(t *testing.T) {
 	orphan := setOf("new", 3, 1, 3, 1, func(rs *apps.ReplicaSet) { rs.OwnerReferences = nil; rs.Annotations = nil })
 	leaver := setOf("leaver", 0, 0, 3, 1, func(rs *apps.ReplicaSet) { rs.Labels = map[string]string{"app": "other"} })
@@ -401,6 +409,17 @@ func TestCreateInTerminatingNamespace(t *testing.T) {
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: v1.NamespaceTerminatingCause})
 	f.fail("create", "replicasets", "", err)
 	f.expect("create replicasets") // no status, no retry
+	f.expectEvents()
+}
+
+// TestFencedCreate: a manager that has lost its lease has nothing to tell.
+func TestFencedCreate(t *testing.T) {
+	f := newFixture(t, deploymentOf(1, 1, 0))
+	f.fail("create", "replicasets", "", fmt.Errorf("Post: %w", gate.ErrFenced))
+	if err := f.sync(); !errors.Is(err, gate.ErrFenced) {
+		t.Errorf("sync: %v", err)
+	}
+	mustEqual(t, "requests", []string{"create replicasets"}, f.requests())
 	f.expectEvents()
 }
 

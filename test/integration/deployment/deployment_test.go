@@ -313,9 +313,13 @@ func testAdoption(c *cluster) {
 		return err == nil && len(rs.OwnerReferences) == 0, err
 	})
 	// Its name is taken still, so that the new one gets another.
-	c.waitDeployment("web", "complete with a second replica set", func(d *apps.Deployment) bool {
-		return isComplete(d) && d.Status.CollisionCount != nil && *d.Status.CollisionCount == 1
+	c.env.WaitFor(c.t, "a second replica set", timeout, func(ctx context.Context) (bool, error) {
+		list, err := c.env.Client.AppsV1().ReplicaSets(c.ns).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 2, err
 	})
+	if d := c.waitComplete("web"); d.Status.CollisionCount == nil || *d.Status.CollisionCount != 1 {
+		c.t.Errorf("collisions: %v", d.Status.CollisionCount)
+	}
 	// Labelled as before, it comes back: the oldest of that template, it is the new one again.
 	c.patchReplicaSet(first.Name, `{"metadata":{"labels":{"app":"web"}}}`)
 	c.env.WaitFor(c.t, "the replica set to be adopted and the other to be empty", timeout, func(ctx context.Context) (bool, error) {
@@ -481,15 +485,12 @@ func testCreateDenied(c *cluster) {
 }
 
 func testReplicaFailure(c *cluster) {
-	if err := c.env.Client.CoreV1().ServiceAccounts(c.ns).Delete(c.t.Context(), "default", metav1.DeleteOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
-	c.create(web(1))
+	c.create(web(1, func(d *apps.Deployment) { d.Spec.Template.Spec.ServiceAccountName = "missing" }))
 	cond := c.waitReason("web", apps.DeploymentReplicaFailure, "FailedCreate")
 	if cond.Status != corev1.ConditionTrue || !strings.Contains(cond.Message, "service account") && !strings.Contains(cond.Message, "serviceaccount") {
 		c.t.Errorf("condition %+v", cond)
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "missing"}}
 	if _, err := c.env.Client.CoreV1().ServiceAccounts(c.ns).Create(c.t.Context(), account, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
