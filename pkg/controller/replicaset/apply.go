@@ -47,9 +47,9 @@ func (s *syncer) reportBackoff(ctx context.Context, plan plan) {
 	if plan.backoff == nil {
 		return
 	}
-	klog.FromContext(ctx).V(2).Info("Creating pods with growing delay: they are rejected", "wait", plan.backoff.wait, "lastRejected", klog.KObj(plan.backoff.last))
+	klog.FromContext(ctx).V(2).Info("Creating pods with growing delay: they fail at once", "wait", plan.backoff.wait, "lastFailed", klog.KObj(plan.backoff.last))
 	if GetCondition(s.set.Status, apps.ReplicaSetReplicaFailure) == nil {
-		s.recorder.Event(s.kind.Object(s.set), v1.EventTypeWarning, podsRejectedReason, plan.backoff.String())
+		s.recorder.Event(s.kind.Object(s.set), v1.EventTypeWarning, podsFailingReason, plan.backoff.String())
 	}
 }
 

@@ -11,7 +11,7 @@
 // Vocabulary. Active: neither finished nor being deleted. Claimed: active, and owned by
 // the set after adopting and releasing. Missing and excess: what the claimed Pods are
 // short of or above spec.replicas. Related: the Pods of all sets that have the same
-// controller, as a Deployment's have. Rejected: failed before any container started.
+// controller, as a Deployment's have.
 //
 // Invariants. A sync decides only from caches that have seen the set's own writes (the
 // guard of package consistency stands where upstream counts expectations; it is always
@@ -22,7 +22,8 @@
 // Where upstream differs:
 //   - In a namespace in deletion, creating stops at the first refusal rather than after
 //     one request per replica.
-//   - Pods that their node rejects are recreated with growing delay (#72593, #130411).
+//   - Pods that fail at once, as those that their node rejects, are recreated with
+//     growing delay (#72593, #130411).
 //   - The order of deletion is an order (see controller.ActivePodsWithRanks).
 //
 // LogarithmicScaleDown is always on; its gate no longer exists in 1.37.

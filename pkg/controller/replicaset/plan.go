@@ -51,8 +51,8 @@ type plan struct {
 	// remove are the Pods to delete.
 	remove []*v1.Pod
 	// backoff is set when Pods are created with delay, or not at all yet, because the
-	// ones before were rejected.
-	backoff *rejection
+	// ones before failed at once.
+	backoff *backoff
 }
 
 // excess is how many claimed Pods are above spec.replicas; negative when some are missing.
@@ -77,7 +77,7 @@ func makePlan(s *state) plan {
 	}
 	switch excess := s.excess(); {
 	case excess < 0:
-		p := plan{create: min(-excess, s.burst), backoff: rejectionBackoff(s.owned, -excess, s.now)}
+		p := plan{create: min(-excess, s.burst), backoff: creationBackoff(s.owned, -excess, s.now)}
 		if p.backoff != nil && p.backoff.wait > 0 {
 			p.create = 0
 		}
@@ -179,7 +179,7 @@ func setFailureCondition(status *apps.ReplicaSetStatus, s *state, p plan, manage
 	case manageErr != nil && s.excess() > 0:
 		reason, message = controller.FailedDeletePodReason, manageErr.Error()
 	case p.backoff != nil:
-		reason, message = podsRejectedReason, p.backoff.String()
+		reason, message = podsFailingReason, p.backoff.String()
 	}
 	switch {
 	case reason == "" && manageErr == nil:

@@ -226,7 +226,7 @@ func TestFailureCondition(t *testing.T) {
 		return apps.ReplicaSetCondition{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(testNow)}
 	}
 	foreign := apps.ReplicaSetCondition{Type: "example.com/Own", Status: v1.ConditionTrue}
-	rejected := &rejection{last: newPod("r", nil, func(p *v1.Pod) { p.Status.Reason, p.Status.Message = "NodeAffinity", "no" })}
+	rejected := &backoff{last: newPod("r", nil, func(p *v1.Pod) { p.Status.Reason, p.Status.Message = "NodeAffinity", "no" })}
 	tests := []struct {
 		name string
 		pods int // of 2
@@ -241,7 +241,7 @@ func TestFailureCondition(t *testing.T) {
 		{"no failure", 1, nil, plan{}, nil, nil},
 		{"failure mended", 2, []apps.ReplicaSetCondition{condition("FailedCreate", "x"), foreign}, plan{}, nil, []apps.ReplicaSetCondition{foreign}},
 		{"one that stands is not replaced", 1, []apps.ReplicaSetCondition{condition("FailedDelete", "x")}, plan{}, failed, []apps.ReplicaSetCondition{condition("FailedDelete", "x")}},
-		{"rejected Pods", 1, []apps.ReplicaSetCondition{foreign}, plan{backoff: rejected}, nil, []apps.ReplicaSetCondition{foreign, condition(podsRejectedReason, rejected.String())}},
+		{"rejected Pods", 1, []apps.ReplicaSetCondition{foreign}, plan{backoff: rejected}, nil, []apps.ReplicaSetCondition{foreign, condition(podsFailingReason, rejected.String())}},
 		{"failure tells more than rejected Pods", 1, nil, plan{backoff: rejected}, failed, []apps.ReplicaSetCondition{condition("FailedCreate", failed.Error())}},
 	}
 	for _, tc := range tests {

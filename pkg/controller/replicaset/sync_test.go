@@ -658,10 +658,10 @@ func TestRejectedPodsSlowTheSyncDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if condition := GetCondition(updated.Status, apps.ReplicaSetReplicaFailure); condition == nil || condition.Reason != podsRejectedReason {
+	if condition := GetCondition(updated.Status, apps.ReplicaSetReplicaFailure); condition == nil || condition.Reason != podsFailingReason {
 		t.Errorf("condition %+v", condition)
 	}
-	if got := <-f.recorder.Events; !strings.HasPrefix(got, "Warning PodsRejected Pods are created with growing delay") {
+	if got := <-f.recorder.Events; !strings.HasPrefix(got, "Warning PodsFailing Pods are created with growing delay") {
 		t.Errorf("event %q", got)
 	}
 

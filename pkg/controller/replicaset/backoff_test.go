@@ -22,9 +22,17 @@ func rejectedPod(name string, at time.Time) *v1.Pod {
 
 func TestRejectionBackoff(t *testing.T) {
 	at := func(seconds int) time.Time { return ago(time.Duration(seconds) * time.Second) }
-	ran := func(p *v1.Pod) {
-		p.Status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{
-			Terminated: &v1.ContainerStateTerminated{StartedAt: metav1.NewTime(testNow)}}}}
+	ran := func(d time.Duration) podOption {
+		return func(p *v1.Pod) {
+			p.Status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{
+				Terminated: &v1.ContainerStateTerminated{StartedAt: metav1.NewTime(ago(d)), FinishedAt: metav1.NewTime(testNow)}}}}
+		}
+	}
+	crashing := func(p *v1.Pod) {
+		p.Status.ContainerStatuses = []v1.ContainerStatus{{LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}}
+	}
+	initializing := func(p *v1.Pod) {
+		p.Status.InitContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
 	}
 	many := func(n, newest int) (pods []*v1.Pod) {
 		for i := range n {
@@ -48,20 +56,23 @@ func TestRejectionBackoff(t *testing.T) {
 		{"six", many(6, 0), 1, 16 * time.Second},
 		{"time has passed", many(6, 10), 1, 6 * time.Second},
 		{"the time has come", many(6, 60), 1, 0},
-		{"very many", many(200, 0), 1, rejectionMaxDelay},
+		{"very many", many(200, 0), 1, backoffMaxDelay},
 		{"long ago: another story", many(6, 601), 1, -1},
 		{"a gap ends the row", append(many(1, 0), many(6, 700)...), 1, -1},
 		{"one has started since: progress", append(many(6, 5), newPod("ok", nil, createdAt(at(3)))), 1, -1},
 		{"one has started in the same second", append(many(6, 5), newPod("ok", nil, createdAt(at(5)))), 1, -1},
 		{"one had started before", append(many(2, 5), newPod("ok", nil, createdAt(at(100)))), 1, 0},
 		{"only those since the last start count", append(many(3, 2), newPod("ok", nil, createdAt(at(3)))), 1, -1},
-		{"failed after it ran", []*v1.Pod{newPod("a", nil, inPhase(v1.PodFailed), ran), newPod("b", nil, inPhase(v1.PodFailed), ran)}, 1, -1},
+		{"evicted after it ran", []*v1.Pod{newPod("a", nil, inPhase(v1.PodFailed), ran(time.Minute)), newPod("b", nil, inPhase(v1.PodFailed), ran(time.Minute))}, 1, -1},
+		{"evicted as soon as it ran", []*v1.Pod{newPod("a", nil, inPhase(v1.PodFailed), ran(time.Second), createdAt(testNow)), newPod("b", nil, inPhase(v1.PodFailed), ran(time.Second), createdAt(testNow))}, 1, time.Second},
+		{"evicted after restarts", []*v1.Pod{newPod("a", nil, inPhase(v1.PodFailed), crashing), newPod("b", nil, inPhase(v1.PodFailed), crashing)}, 1, -1},
+		{"one that initializes is progress", append(many(6, 5), newPod("p", nil, inPhase(v1.PodPending), initializing, createdAt(at(1)))), 1, -1},
 		{"in deletion", []*v1.Pod{rejectedDeleted("a"), rejectedDeleted("b")}, 1, -1},
 		{"one that waits is no judgement", append(many(2, 0), newPod("p", nil, inPhase(v1.PodPending))), 1, time.Second},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			got := rejectionBackoff(tc.owned, tc.missing, testNow)
+			got := creationBackoff(tc.owned, tc.missing, testNow)
 			switch {
 			case tc.wait < 0 && got != nil:
 				t.Errorf("waits %v, want no back-off", got.wait)
@@ -98,7 +109,7 @@ func TestRejectedPodsAreRecreatedSlowly(t *testing.T) {
 		}
 	}
 	for i := 3; i < len(gaps); i++ {
-		if gaps[i] < gaps[i-1] && gaps[i] < rejectionMaxDelay {
+		if gaps[i] < gaps[i-1] && gaps[i] < backoffMaxDelay {
 			t.Errorf("the delay shrinks: %v", gaps)
 		}
 	}
@@ -108,7 +119,7 @@ func TestRejectedPodsAreRecreatedSlowly(t *testing.T) {
 }
 
 func TestRejectionSaysWhy(t *testing.T) {
-	got := rejectionBackoff([]*v1.Pod{rejectedPod("a", ago(time.Second)), rejectedPod("b", testNow)}, 1, testNow).String()
+	got := creationBackoff([]*v1.Pod{rejectedPod("a", ago(time.Second)), rejectedPod("b", testNow)}, 1, testNow).String()
 	if !strings.Contains(got, "pod b did: NodeAffinity: Pod was rejected") {
 		t.Errorf("%q does not name the last Pod and its reason", got)
 	}
