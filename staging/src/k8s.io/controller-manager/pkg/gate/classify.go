@@ -20,6 +20,8 @@ type call struct {
 	write bool
 	// stream says that the request may stay open for long: a watch, a log, a port-forward.
 	stream bool
+	// budgeted says that an answer of 429 is not about load: an eviction is refused so by a PodDisruptionBudget.
+	budgeted bool
 	// class groups requests that take an API server about the same time while its load does not change. Empty for
 	// those that belong to no such group: lists take as long as there are objects.
 	class string
@@ -31,10 +33,15 @@ var (
 		"selfsubjectrulesreviews", "selfsubjectreviews")
 	// streams are subresources that are served for as long as their client wants.
 	streams = sets.New("attach", "exec", "log", "portforward", "proxy")
+	// resolver reads requests as API servers do.
+	resolver = &apirequest.RequestInfoFactory{
+		APIPrefixes:          sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api"),
+	}
 )
 
 func classify(req *http.Request) call {
-	info, err := resolver().NewRequestInfo(withoutPrefix(req))
+	info, err := resolver.NewRequestInfo(withoutPrefix(req))
 	if err != nil || !info.IsResourceRequest {
 		return call{verb: strings.ToLower(req.Method), write: modifies(req.Method)}
 	}
@@ -42,6 +49,8 @@ func classify(req *http.Request) call {
 		verb:   info.Verb,
 		write:  modifies(req.Method),
 		stream: info.Verb == "watch" || info.Verb == "proxy" || streams.Has(info.Subresource),
+		// policy/v1 Eviction is a subresource of pods alone.
+		budgeted: info.Resource == "pods" && info.Subresource == "eviction",
 	}
 	if c.verb == "create" && (reviews.Has(info.Resource) || info.Resource == "serviceaccounts" && info.Subresource == "token") {
 		c.write = false
@@ -58,13 +67,6 @@ func modifies(method string) bool {
 		return false
 	default:
 		return true
-	}
-}
-
-func resolver() apirequest.RequestInfoResolver {
-	return &apirequest.RequestInfoFactory{
-		APIPrefixes:          sets.NewString("api", "apis"),
-		GrouplessAPIPrefixes: sets.NewString("api"),
 	}
 }
 

@@ -22,7 +22,7 @@ func TestClassify(t *testing.T) {
 		{"GET", "/api/v1/namespaces/ns/pods/p/log?follow=true", call{verb: "get", stream: true}},
 		{"POST", "/api/v1/namespaces/ns/pods/p/exec", call{verb: "create", write: true, stream: true}},
 		{"POST", "/api/v1/namespaces/ns/pods", call{verb: "create", write: true, class: "create /pods"}},
-		{"POST", "/api/v1/namespaces/ns/pods/p/eviction", call{verb: "create", write: true, class: "create /pods/eviction"}},
+		{"POST", "/api/v1/namespaces/ns/pods/p/eviction", call{verb: "create", write: true, budgeted: true, class: "create /pods/eviction"}},
 		{"PUT", "/apis/apps/v1/namespaces/ns/deployments/d/status", call{verb: "update", write: true, class: "update apps/deployments/status"}},
 		{"PATCH", "/apis/apps/v1/namespaces/ns/deployments/d", call{verb: "patch", write: true, class: "patch apps/deployments"}},
 		{"DELETE", "/api/v1/namespaces/ns/pods/p", call{verb: "delete", write: true, class: "delete /pods"}},

@@ -143,7 +143,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if resp.StatusCode >= http.StatusBadRequest {
 			scope.failed(&StatusError{Verb: c.verb, Path: req.URL.Path, Code: resp.StatusCode})
 		}
-		if resp.StatusCode == http.StatusTooManyRequests {
+		if resp.StatusCode == http.StatusTooManyRequests && !c.budgeted {
 			t.client.rejected.Add(1)
 			a.rejected, a.retryAfter = true, retryAfter(resp)
 		}
@@ -198,7 +198,8 @@ func (c *client) sent(k call, scope *Scope) {
 		c.writes.Add(1)
 	}
 	if !k.stream {
-		requestsInFlight.WithLabelValues(c.controller).Set(float64(c.inFlight.Add(1)))
+		c.inFlight.Add(1)
+		requestsInFlight.WithLabelValues(c.controller).Inc()
 	}
 }
 
@@ -206,7 +207,8 @@ func (c *client) done(k call, code string, a answer, limited bool) {
 	requests.WithLabelValues(c.controller, k.verb, code).Inc()
 	if !k.stream {
 		requestDuration.WithLabelValues(c.controller, k.verb).Observe(a.end.Sub(a.start).Seconds())
-		requestsInFlight.WithLabelValues(c.controller).Set(float64(c.inFlight.Add(-1)))
+		c.inFlight.Add(-1)
+		requestsInFlight.WithLabelValues(c.controller).Dec()
 	}
 	if limited {
 		c.limiter.release(a)

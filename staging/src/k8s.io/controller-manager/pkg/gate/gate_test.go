@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -214,6 +215,24 @@ func TestTooManyRequests(t *testing.T) {
 	var status *StatusError
 	if !errors.As(scope.LastError(), &status) || status.Error() != "create /api/v1/namespaces/ns/pods: 429 Too Many Requests" {
 		t.Errorf("last error %v", scope.LastError())
+	}
+}
+
+// An eviction that a PodDisruptionBudget does not allow is no sign of load.
+func TestEvictionIsNotCongestion(t *testing.T) {
+	cfg := apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429}`)
+	})
+	g := New(openFence())
+	client := newClient(t, g, cfg, "evicting-controller")
+	err := client.PolicyV1().Evictions("ns").Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}})
+	if !apierrors.IsTooManyRequests(err) {
+		t.Fatalf("error %v", err)
+	}
+	if s := g.Stats()[0]; s.Window != initialWindow || s.Rejected != 0 {
+		t.Errorf("stats %+v, want an untouched window", s)
 	}
 }
 
