@@ -104,6 +104,10 @@ func TestCertificatesAreKept(t *testing.T) {
 		}
 	})
 	t.Run("and none from another authority", func(t *testing.T) {
+		if _, err := loadPKI(dir, DefaultServiceCIDR); err != nil {
+			t.Fatal(err)
+		}
+		before := readAll(t, dir)
 		for _, name := range []string{"ca.crt", "ca.key"} {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {
 				t.Fatal(err)
