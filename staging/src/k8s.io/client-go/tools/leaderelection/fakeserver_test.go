@@ -130,6 +130,10 @@ func (s *leaseServer) Watch(ctx context.Context, _ metav1.ListOptions) (out watc
 		out = w
 		return nil
 	})
+	if err != nil && out != nil {
+		out.Stop() // the answer was lost, and the connection with it
+		return nil, err
+	}
 	return out, err
 }
 

@@ -30,6 +30,13 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 )
 
+// resetMetrics forgets what earlier tests have counted. The metrics must be registered, by a call of New.
+func resetMetrics() {
+	requests.Reset()
+	requestDuration.Reset()
+	fencedWrites.Reset()
+}
+
 // apiServer answers every request with what was sent, or an empty object.
 func apiServer(t *testing.T, handle http.HandlerFunc) *rest.Config {
 	t.Helper()
@@ -83,6 +90,7 @@ func TestFencedWrites(t *testing.T) {
 	})
 	fence := NewFence(nil)
 	g := New(fence)
+	resetMetrics()
 	client := newClient(t, g, cfg, "fenced-controller")
 	scope := NewScope("fenced-controller", "ns/p")
 	ctx := WithScope(t.Context(), scope)
@@ -377,6 +385,7 @@ func TestAttribution(t *testing.T) {
 		echo(w, r)
 	})
 	g := New(openFence())
+	resetMetrics()
 	client := newClient(t, g, cfg, "named-controller")
 	if cfg.WrapTransport != nil || cfg.UserAgent != "" {
 		t.Error("WrapConfig changed its argument")
@@ -416,6 +425,7 @@ func TestAttribution(t *testing.T) {
 // A connection that cannot be made is counted and says nothing about the server's load.
 func TestNoAnswer(t *testing.T) {
 	g := New(openFence())
+	resetMetrics()
 	refused := errors.New("connection refused")
 	cfg := &rest.Config{Host: "http://server", QPS: -1, Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, refused })}
 	client := newClient(t, g, cfg, "unlucky-controller")

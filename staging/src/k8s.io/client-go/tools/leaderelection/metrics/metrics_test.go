@@ -16,6 +16,8 @@ import (
 // Also in a process that has metrics of these names already, what is counted can be seen.
 func TestLegacy(t *testing.T) {
 	m := Legacy()
+	m.(*leaderMetric).master.Reset()
+	m.(*leaderMetric).slowpath.Reset()
 	m.Off("standby")
 	m.On("leader")
 	m.SlowpathExercised("leader")
