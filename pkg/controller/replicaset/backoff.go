@@ -39,8 +39,13 @@ type backoff struct {
 // String says why Pods come with delay. It is the same for as long as the reason is,
 // since it goes into the status.
 func (b *backoff) String() string {
-	return fmt.Sprintf("Pods are created with growing delay because they fail at once, as pod %s did: %s: %s",
-		b.last.Name, b.last.Status.Reason, b.last.Status.Message)
+	text := fmt.Sprintf("Pods are created with growing delay because they fail at once, as pod %s did", b.last.Name)
+	for _, why := range []string{b.last.Status.Reason, b.last.Status.Message} {
+		if why != "" {
+			text += ": " + why
+		}
+	}
+	return text
 }
 
 // creationBackoff keeps a set from creating Pods as fast as their nodes reject them,
