@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/informers/internalinterfaces"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/keyutil"
@@ -38,6 +39,7 @@ import (
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/internal/fakeapi"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/clientbuilder"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/informerfactory"
 )
 
 // configFor returns the configuration of a manager of the fake API server that serves nothing.
@@ -142,6 +144,12 @@ func TestRunLeadsAndEndsWithoutLeaks(t *testing.T) {
 	for _, s := range r.manager.registry.all() {
 		eventually(t, s.name+" is healthy", func() bool { return s.status().Phase == phaseRunning && s.check(nil) == nil })
 	}
+	health := get(r.manager.health, "/healthz?verbose", "").Body.String()
+	for _, name := range append([]string{"leaderElection"}, builtIn...) {
+		if !strings.Contains(health, "[+]"+name+" ok\n") {
+			t.Errorf("/healthz lacks %s:\n%s", name, health)
+		}
+	}
 	r.stop()
 	if err := r.wait(t); err != nil {
 		t.Errorf("Run() = %v, want nil after the signal to stop", err)
@@ -153,23 +161,44 @@ func TestRunLeadsAndEndsWithoutLeaks(t *testing.T) {
 	goleak.VerifyNone(t, before, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
 
+// createsAccount is the write by which the tests see that the controllers may write.
+const createsAccount = "POST /api/v1/namespaces/default/serviceaccounts"
+
+func writes(api *fakeapi.Server) []string {
+	return slices.DeleteFunc(api.Requests(), func(request string) bool {
+		return strings.HasPrefix(request, "GET ") || strings.Contains(request, "/leases") || strings.HasSuffix(request, "/events")
+	})
+}
+
 func TestStandbyIsWarmAndWritesNothing(t *testing.T) {
 	api := fakeapi.New(t)
-	leader := start(t, configFor(t, api))
-	api.WaitForHolder(t, "kube-controller-manager")
-	eventually(t, "the leader has built its controllers", func() bool { return len(leader.names()) > 0 })
+	api.SetHolder("kube-controller-manager", "another")
 	standby := start(t, configFor(t, api))
 	eventually(t, "the standby is ready", func() bool { return standby.ready() == nil })
 	if names := standby.names(); len(names) > 0 {
 		t.Errorf("the standby runs %v", names)
 	}
-	for _, request := range api.Requests() {
-		if !strings.HasPrefix(request, "GET ") && !strings.Contains(request, "/leases") && !strings.HasSuffix(request, "/events") {
-			t.Errorf("unexpected write: %s", request)
-		}
+	if got := writes(api); len(got) > 0 {
+		t.Errorf("the standby wrote: %v", got)
 	}
-	leader.stop()
-	eventually(t, "the standby takes over", func() bool { return len(standby.names()) > 0 && standby.ready() == nil })
+	api.SetHolder("kube-controller-manager", "")
+	eventually(t, "the standby takes over and writes", func() bool { return slices.Contains(writes(api), createsAccount) })
+	if err := standby.ready(); err != nil {
+		t.Errorf("the new leader is not ready: %v", err)
+	}
+}
+
+func TestRunWithoutElectionWrites(t *testing.T) {
+	api := fakeapi.New(t)
+	r := start(t, configFor(t, api, "--leader-elect=false"))
+	eventually(t, "a controller writes", func() bool { return slices.Contains(writes(api), createsAccount) })
+	if api.Lease("kube-controller-manager") != nil {
+		t.Error("a lease was taken")
+	}
+	r.stop()
+	if err := r.wait(t); err != nil {
+		t.Errorf("Run() = %v, want nil after the signal to stop", err)
+	}
 }
 
 func TestRunEndsWhenTheLeaseIsLost(t *testing.T) {
@@ -216,11 +245,11 @@ func TestLeaderMigrationHoldsTwoLeases(t *testing.T) {
 apiVersion: controllermanager.config.k8s.io/v1
 leaderName: second
 controllerLeaders:
-- name: deployment-controller
+- name: serviceaccount-controller
   component: kube-controller-manager
 - name: replicaset-controller
   component: "*"
-- name: serviceaccount-controller
+- name: deployment-controller
   component: another-manager
 `), 0o600); err != nil {
 		t.Fatal(err)
@@ -232,11 +261,17 @@ controllerLeaders:
 	if main != second {
 		t.Errorf("leases are held by %q and %q, want the same", main, second)
 	}
-	want := slices.DeleteFunc(slices.Clone(builtIn), func(name string) bool { return name == "serviceaccount-controller" })
+	want := slices.DeleteFunc(slices.Clone(builtIn), func(name string) bool { return name == "deployment-controller" })
 	eventually(t, "all controllers but the one that another manager owns are built", func() bool { return slices.Equal(r.names(), want) })
 	kept, migrated := r.manager.splitForMigration()
 	if got := []int{len(kept), len(migrated)}; !slices.Equal(got, []int{2, 2}) {
 		t.Errorf("%d controllers under the main lease and %d under the second, want 2 and 2", got[0], got[1])
+	}
+	eventually(t, "a controller writes", func() bool { return slices.Contains(writes(api), createsAccount) })
+	byMain, bySecond := r.manager.registry.gates[0].Stats(), r.manager.registry.gates[1].Stats()
+	isAccounts := func(s gate.Stats) bool { return s.Controller == "service-account-controller" }
+	if slices.ContainsFunc(byMain, isAccounts) || !slices.ContainsFunc(bySecond, isAccounts) {
+		t.Errorf("clients behind the fence of the main lease: %v\nof the second: %v\nwant service-account-controller behind the second", byMain, bySecond)
 	}
 
 	// Either lease lost ends the whole manager: another process may run half of it by now.
@@ -314,22 +349,24 @@ func TestWatchesAreWhatConstructorsAskFor(t *testing.T) {
 func TestWarmInformersServeTheNamespaceResyncPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
-		factory := informers.NewSharedInformerFactory(client, 12*time.Hour)
+		typed := informers.NewSharedInformerFactory(client, 12*time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
-		defer factory.Shutdown()
+		defer typed.Shutdown()
 		defer cancel()
-		componentConfig := options.NewDefaultComponentConfig()
-		informer := factory.Core().V1().Namespaces().Informer()
-		for _, d := range NewControllerDescriptors() {
-			if d.Name == "namespace-controller" {
-				if err := allowResync(informer, d, &componentConfig); err != nil {
-					t.Fatal(err)
-				}
-			}
+		m := &manager{descriptors: slices.DeleteFunc(NewControllerDescriptors(), func(d *ControllerDescriptor) bool { return d.Name != "namespace-controller" })}
+		if err := m.warm(ctx, ControllerContext{
+			InformerFactory:                 typed,
+			ObjectOrMetadataInformerFactory: informerfactory.NewInformerFactory(typed, metadatainformer.NewSharedInformerFactory(nil, 0)),
+			ComponentConfig:                 options.NewDefaultComponentConfig(),
+		}); err != nil {
+			t.Fatal(err)
 		}
-		factory.StartWithContext(ctx)
-		factory.WaitForCacheSyncWithContext(ctx)
+		typed.WaitForCacheSyncWithContext(ctx)
+		if err := m.ready.checkCaches(nil); err != nil {
+			t.Errorf("caches are not ready although they have synced: %v", err)
+		}
 
+		informer := typed.Core().V1().Namespaces().Informer()
 		resyncs := 0
 		if _, err := informer.AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerFuncs{
 			UpdateFunc: func(any, any) { resyncs++ },

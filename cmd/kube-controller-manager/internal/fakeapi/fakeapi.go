@@ -1,14 +1,15 @@
 // Copyright The kcm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fakeapi is an API server for tests of the manager's start, election and end: an empty
-// cluster whose lists have nothing in them and whose watches never say anything, but whose Leases
-// are real, with resource versions and conflicts.
+// Package fakeapi is an API server for tests of the manager's start, election and end: a cluster
+// with nothing in it but the namespace "default", whose watches never say anything and that forgets
+// what is written to it; but whose Leases are real, with resource versions and conflicts.
 package fakeapi
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -137,14 +138,18 @@ func (s *Server) WaitForHolder(t testing.TB, name string) string {
 	return ""
 }
 
-// SetHolder overwrites the holder of a Lease, as nobody should.
+// SetHolder overwrites the holder of a Lease, as nobody should. The holder has it for an hour.
 func (s *Server) SetHolder(name, holder string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if lease := s.leases[name]; lease != nil {
-		lease.Spec.HolderIdentity = &holder
-		s.storeLocked(lease)
+	lease := s.leases[name]
+	if lease == nil {
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, UID: "uid"}}
 	}
+	now := metav1.NowMicro()
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &holder, ptr.To[int32](3600)
+	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
+	s.storeLocked(lease)
 }
 
 // Requests returns the requests so far, as "METHOD path".
@@ -181,23 +186,41 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(r.URL.Path, "/leases"):
 		s.serveLease(w, r, resource)
 	case r.URL.Query().Get("watch") != "":
-		watch(w, r, kinds[resource])
+		watch(w, r, resource, kinds[resource])
 	case r.Method == http.MethodGet && kinds[resource] != "":
 		answer(w, http.StatusOK, map[string]any{
 			"kind": kinds[resource] + "List", "apiVersion": apiVersion(r.URL.Path),
-			"metadata": map[string]any{"resourceVersion": "1"}, "items": []any{},
+			"metadata": map[string]any{"resourceVersion": "1"}, "items": items(resource),
 		})
 	case r.Method == http.MethodPost:
-		answer(w, http.StatusCreated, json.RawMessage(`{"kind":"Event","apiVersion":"v1","metadata":{"name":"e"}}`))
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		// An error here means that the client has gone.
+		_, _ = io.Copy(w, r.Body)
 	default:
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 	}
 }
 
-// watch sends what a streamed list of an empty collection is, and then nothing until the client goes.
-func watch(w http.ResponseWriter, r *http.Request, kind string) {
+// items are the objects of a resource.
+func items(resource string) []any {
+	if resource != "namespaces" {
+		return []any{}
+	}
+	return []any{map[string]any{
+		"kind": "Namespace", "apiVersion": "v1", "metadata": map[string]any{"name": "default", "uid": "1", "resourceVersion": "1"},
+		"spec": map[string]any{"finalizers": []string{"kubernetes"}}, "status": map[string]any{"phase": "Active"},
+	}}
+}
+
+// watch sends what a streamed list is, and then nothing until the client goes.
+func watch(w http.ResponseWriter, r *http.Request, resource, kind string) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		for _, item := range items(resource) {
+			// An error here means that the client has gone.
+			_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": item})
+		}
 		fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"1","annotations":{%q:"true"}}}}`+"\n",
 			kind, apiVersion(r.URL.Path), metav1.InitialEventsAnnotationKey)
 	}
@@ -209,7 +232,7 @@ func watch(w http.ResponseWriter, r *http.Request, kind string) {
 
 func (s *Server) serveLease(w http.ResponseWriter, r *http.Request, name string) {
 	if r.URL.Query().Get("watch") != "" {
-		watch(w, r, "Lease")
+		watch(w, r, "leases", "Lease")
 		return
 	}
 	var sent coordinationv1.Lease
