@@ -264,7 +264,11 @@ func TestWatchesAreNotLimited(t *testing.T) {
 	})
 	g := New(openFence())
 	client := newClient(t, g, cfg, "watching-controller")
-	g.client("watching-controller").limiter.window = 1
+	l := g.client("watching-controller").limiter
+	l.window = 1
+	if err := l.acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 3 {
 		w, err := client.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{})
@@ -273,6 +277,8 @@ func TestWatchesAreNotLimited(t *testing.T) {
 		}
 		defer w.Stop()
 	}
+	now := time.Now()
+	l.release(answer{start: now, end: now})
 	if _, err := client.CoreV1().Pods("ns").Get(ctx, "p", metav1.GetOptions{}); err != nil {
 		t.Errorf("a get beside three watches: %v", err)
 	}
