@@ -14,7 +14,7 @@ for module in $(kcm::modules) hack/tools/*/; do
   [ -f "$module/go.mod" ] || continue
   if ! difference=$(cd "$module" && GOWORK=off go mod tidy -diff 2>&1); then
     echo "$module: run go mod tidy:" >&2
-    echo "$difference" | head -n 40 >&2
+    echo "$difference" | sed '/^go: \(found\|finding\|downloading\)/d' >&2
     failed=true
   fi
 done

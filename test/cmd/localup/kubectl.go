@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/kcm-dev/kcm/test/controlplane"
 )
@@ -78,14 +79,16 @@ func (k kubectl) applyExample(ctx context.Context, plane *controlplane.ControlPl
 	k.c.say("\nThe example:")
 	// A controller manager that dies meanwhile is the answer to why nothing moves: do not wait for the rollout then.
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
+	var watch sync.WaitGroup
+	watch.Go(func() {
 		select {
 		case <-plane.Done():
 			cancel()
 		case <-ctx.Done():
 		}
-	}()
+	})
+	defer watch.Wait()
+	defer cancel()
 	for _, args := range [][]string{
 		{"apply", "-f", manifest},
 		{"rollout", "status", "deployment/web", "--namespace=example", "--timeout=" + rolloutTimeout},

@@ -20,10 +20,7 @@ import (
 func main() {
 	// The first signal ends the start, and what was started with it; the second ends this command at once.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	go func() {
-		<-ctx.Done()
-		stop()
-	}()
+	context.AfterFunc(ctx, stop)
 	err := newCommand().ExecuteContext(ctx)
 	stop()
 	if err != nil {
