@@ -251,9 +251,8 @@ func (c *ControlPlane) bringUp(ctx context.Context, p *component) error {
 const readyPoll = 50 * time.Millisecond
 
 // awaitReady asks until the component is ready, has ended, or the time is up.
-func (c *ControlPlane) awaitReady(ctx context.Context, p *component, r *run) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.options.StartTimeout,
-		fmt.Errorf("was not ready within %v", c.options.StartTimeout))
+func (c *ControlPlane) awaitReady(caller context.Context, p *component, r *run) error {
+	ctx, cancel := context.WithTimeout(caller, c.options.StartTimeout)
 	defer cancel()
 	ticker := time.NewTicker(readyPoll)
 	defer ticker.Stop()
@@ -266,7 +265,10 @@ func (c *ControlPlane) awaitReady(ctx context.Context, p *component, r *run) err
 		case <-r.done:
 			return p.failure(r, "exited while starting: "+describeExit(r.exitError()))
 		case <-ctx.Done():
-			return p.failure(r, fmt.Sprintf("%v (last answer: %v)", context.Cause(ctx), answer))
+			if caller.Err() != nil {
+				return fmt.Errorf("waiting for %s to be ready: %w", p.name, context.Cause(caller))
+			}
+			return p.failure(r, fmt.Sprintf("was not ready within %v (last answer: %v)", c.options.StartTimeout, answer))
 		case <-ticker.C:
 		}
 	}

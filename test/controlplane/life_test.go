@@ -258,3 +258,25 @@ func TestSchedulerAndFakeNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// An etcd that runs and never answers, and a caller that has had enough.
+func TestComponentThatIsNeverReady(t *testing.T) {
+	silent := filepath.Join(t.TempDir(), "etcd")
+	if err := os.WriteFile(silent, []byte("#!/bin/sh\necho starting; exec sleep 1000\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	options := Options{Dir: t.TempDir(), Binaries: Binaries{Etcd: silent, APIServer: "/bin/false"}, StartTimeout: 500 * time.Millisecond}
+
+	_, err := Start(t.Context(), options)
+	var failed *ComponentError
+	if !errors.As(err, &failed) || failed.Component != ComponentEtcd || !strings.HasPrefix(failed.Reason, "was not ready within 500ms (last answer: ") {
+		t.Errorf("error %v, want that etcd was not ready in time", err)
+	}
+
+	options.StartTimeout = time.Minute
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("patience is over"))
+	defer cancel()
+	if _, err := Start(ctx, options); err == nil || err.Error() != "waiting for etcd to be ready: patience is over" {
+		t.Errorf("error %v, want the caller's reason", err)
+	}
+}
