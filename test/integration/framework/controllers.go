@@ -5,7 +5,6 @@ package framework
 
 import (
 	"context"
-	"runtime/pprof"
 	"sync"
 	"testing"
 	"time"
@@ -35,7 +34,7 @@ type Controllers struct {
 
 	env    *Env
 	t      testing.TB
-	label  string
+	owned  goroutines
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	via    func(*rest.Config) *rest.Config
@@ -69,7 +68,6 @@ func (e *Env) Controllers(t testing.TB, opts ControllersOptions) *Controllers {
 		Ctx:     ctx,
 		env:     e,
 		t:       t,
-		label:   uniqueName(t),
 		cancel:  cancel,
 		via:     opts.Via,
 		running: map[string]int{},
@@ -87,10 +85,7 @@ func (e *Env) Controllers(t testing.TB, opts ControllersOptions) *Controllers {
 	}
 	c.Metadata = metadatainformer.NewSharedInformerFactoryWithOptions(metadataClient, opts.Resync, metadatainformer.WithTransform(trim))
 	t.Cleanup(c.Stop)
-	// Goroutines inherit the label from the one that starts them: with it they can be
-	// told from those of other tests. The test's own goroutine carries it so that what
-	// constructors start has it, too.
-	pprof.SetGoroutineLabels(pprof.WithLabels(context.WithoutCancel(t.Context()), pprof.Labels(leakLabel, c.label)))
+	c.owned = ownGoroutines(t) // last: what constructors start is owned, too
 	return c
 }
 
@@ -153,7 +148,7 @@ func (c *Controllers) Stop() {
 	if again {
 		return
 	}
-	pprof.SetGoroutineLabels(context.Background())
+	c.owned.disown()
 	c.cancel()
 	done := make(chan struct{})
 	go func() {
@@ -167,10 +162,10 @@ func (c *Controllers) Stop() {
 	case <-time.After(stopTimeout):
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.t.Errorf("%v after the stop, these controllers run still: %v\n%s", stopTimeout, c.running, labelled(c.label))
+		c.t.Errorf("%v after the stop, these controllers run still: %v\n%s", stopTimeout, c.running, labelled(c.owned.label))
 		return
 	}
-	if left := waitForNone(c.label); left != "" {
+	if left := waitForNone(c.owned.label); left != "" {
 		c.t.Errorf("goroutines of controllers are left after the stop:\n%s", left)
 	}
 }

@@ -5,9 +5,11 @@ package framework
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"runtime/pprof"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -27,6 +29,35 @@ var connectionLoops = []string{
 	"http2.(*ClientConn).readLoop",
 	"http2clientConnReadLoop).run",
 	"http2.(*clientConnReadLoop).run",
+}
+
+// goroutines are those that a test's goroutine started, directly or not, while
+// it carried a label of its own.
+type goroutines struct{ label string }
+
+// ownGoroutines labels the calling goroutine: goroutines inherit the label from
+// the one that starts them, and so can be told from those of other tests.
+func ownGoroutines(t testing.TB) goroutines {
+	g := goroutines{uniqueName(t)}
+	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels(leakLabel, g.label)))
+	return g
+}
+
+// disown takes the label from the calling goroutine.
+func (g goroutines) disown() { pprof.SetGoroutineLabels(context.Background()) }
+
+// CheckGoroutines fails the test at its end if any goroutine that was started
+// by the calling goroutine from now on, or by one of those, is left then.
+// Cleanups that are registered later run before the check.
+func CheckGoroutines(t testing.TB) {
+	t.Helper()
+	g := ownGoroutines(t)
+	t.Cleanup(func() {
+		g.disown()
+		if left := waitForNone(g.label); left != "" {
+			t.Errorf("goroutines are left after the test:\n%s", left)
+		}
+	})
 }
 
 // waitForNone waits until no goroutine with the label is left, and returns the

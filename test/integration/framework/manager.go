@@ -113,12 +113,31 @@ func (e *Env) startProcess(t testing.TB, binary, name string, args []string) *Ma
 		_ = log.Close()
 	}()
 	t.Cleanup(func() {
+		if t.Failed() {
+			m.keepPages(t, e.Config())
+		}
 		m.end(t)
 		if t.Failed() {
 			t.Logf("end of %s's log:\n%s", name, m.logTail(40))
 		}
 	})
 	return m
+}
+
+// keepPages writes beside the log what a manager is doing when its test fails.
+func (m *Manager) keepPages(t testing.TB, admin *rest.Config) {
+	ctx, cancel := cleanupContext(t)
+	defer cancel()
+	for name, path := range map[string]string{
+		"goroutines":  "/debug/pprof/goroutine?debug=2",
+		"controllers": "/debug/controllers",
+		"metrics":     "/metrics",
+		"healthz":     "/healthz?verbose",
+	} {
+		if _, body, err := m.Get(ctx, admin, path); err == nil && m.port != 0 {
+			_ = os.WriteFile(m.logPath+"."+name, []byte(body), 0o600) // the log itself is what counts
+		}
+	}
 }
 
 // end stops the process for good and takes its lock away, so that the next test need not wait for it.

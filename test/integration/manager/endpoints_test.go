@@ -29,6 +29,7 @@ func builtControllers() []string {
 		"deployment-controller",
 		"namespace-controller",
 		"replicaset-controller",
+		"replicationcontroller-controller",
 		"root-ca-certificate-publisher-controller",
 		"serviceaccount-controller",
 		"serviceaccount-token-controller",
