@@ -21,6 +21,7 @@ import (
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
 
 	"github.com/kcm-dev/kcm/pkg/controller/namespace"
+	"github.com/kcm-dev/kcm/pkg/controller/replication"
 	serviceaccountcontroller "github.com/kcm-dev/kcm/pkg/controller/serviceaccount"
 	"github.com/kcm-dev/kcm/pkg/serviceaccount"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/clientbuilder"
@@ -137,4 +138,17 @@ func newNamespaceController(ctx context.Context, cc ControllerContext, name stri
 		namespaceSyncPeriod(&cc.ComponentConfig),
 		corev1.FinalizerKubernetes)
 	return newWorkerLoop(name, c, cc.ComponentConfig.NamespaceController.ConcurrentNamespaceSyncs), nil
+}
+
+func newReplicationController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	client, err := cc.ClientBuilder.Client("replication-controller")
+	if err != nil {
+		return nil, err
+	}
+	c := replication.NewReplicationManager(ctx,
+		cc.InformerFactory.Core().V1().Pods(),
+		cc.InformerFactory.Core().V1().ReplicationControllers(),
+		client,
+		replication.BurstReplicas)
+	return newWorkerLoop(name, c, cc.ComponentConfig.ReplicationController.ConcurrentRCSyncs), nil
 }

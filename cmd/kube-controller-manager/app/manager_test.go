@@ -129,7 +129,7 @@ func (r *managerRun) ready() error {
 // builtIn are the controllers that run without any flag: there is no key for tokens then.
 var builtIn = []string{
 	"deployment-controller", "namespace-controller", "replicaset-controller",
-	"root-ca-certificate-publisher-controller", "serviceaccount-controller",
+	"replicationcontroller-controller", "root-ca-certificate-publisher-controller", "serviceaccount-controller",
 }
 
 func TestRunLeadsAndEndsWithoutLeaks(t *testing.T) {

@@ -6,6 +6,7 @@ package app
 import (
 	"context"
 	"reflect"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,9 +41,14 @@ func createNamespace(ctx context.Context, t *testing.T, client *fake.Clientset, 
 
 func TestScopeTakesItsHandlersOffTheSharedInformer(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, client *fake.Clientset, shared informers.SharedInformerFactory) {
+		var mu sync.Mutex
 		counts := map[string]int{}
 		handler := func(who string) cache.ResourceEventHandler {
-			return cache.ResourceEventHandlerFuncs{AddFunc: func(any) { counts[who]++ }}
+			return cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+				mu.Lock()
+				defer mu.Unlock()
+				counts[who]++
+			}}
 		}
 		old := &informerScope{failed: func(err error) { t.Error(err) }}
 		scoped := &scopedFactory{shared, old}

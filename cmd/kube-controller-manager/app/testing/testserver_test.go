@@ -5,6 +5,7 @@ package testing
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,13 +66,18 @@ func TestTwoManagersInOneProcess(t *testing.T) {
 
 func TestStartTestServerReportsWhyItFailed(t *testing.T) {
 	api := fakeapi.New(t)
+	taken, port, err := listenOnFreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
 	for name, test := range map[string]struct {
 		flags []string
 		want  string
 	}{
 		"unknown flag":       {[]string{"--nmae"}, "unknown flag: --nmae"},
 		"unknown controller": {append(api.Flags(t), "--controllers=foo"), `"foo" is not in the list of known controllers`},
-		"no key file":        {append(api.Flags(t), "--leader-elect=false", "--service-account-private-key-file=/does/not/exist"), "error reading key for service account token controller"},
+		"port in use":        {append(api.Flags(t), "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port)), "address already in use"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
