@@ -81,12 +81,16 @@ func (p *EventPipeline) Recorder() record.EventRecorder {
 // see RunAround.
 func (p *EventPipeline) Run(ctx context.Context) {
 	defer p.closed.Store(true)
+	// The end must not cut off the event that is being sent.
+	sending, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(eventDrainTimeout, cut) })()
 	for {
 		select {
 		case event := <-p.queue:
-			p.send(ctx, event, eventTries)
+			p.send(sending, ctx.Done(), event)
 		case <-ctx.Done():
-			p.drain(ctx)
+			p.drain(sending, ctx.Done())
 			return
 		}
 	}
@@ -108,25 +112,21 @@ func (p *EventPipeline) RunAround(ctx context.Context, run func(context.Context)
 	run(ctx)
 }
 
-func (p *EventPipeline) drain(ctx context.Context) {
-	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventDrainTimeout)
-	defer cancel()
-	for {
+// drain sends what still waits until sending is done.
+func (p *EventPipeline) drain(sending context.Context, ended <-chan struct{}) {
+	for sending.Err() == nil {
 		select {
 		case event := <-p.queue:
-			p.send(drainCtx, event, 1)
+			p.send(sending, ended, event)
 		default:
-			return
-		}
-		if drainCtx.Err() != nil {
 			return
 		}
 	}
 }
 
 // send correlates and writes one event. What the API server refuses is dropped at
-// once; what gets no answer is tried again.
-func (p *EventPipeline) send(ctx context.Context, event *v1.Event, tries int) {
+// once; what gets no answer is tried again, and once ended is closed a last time.
+func (p *EventPipeline) send(ctx context.Context, ended <-chan struct{}, event *v1.Event) {
 	result, err := p.correlator.EventCorrelate(event)
 	if err != nil {
 		p.logger.Error(err, "Could not correlate an event, sending it as it is", "event", klog.KObj(event))
@@ -135,6 +135,7 @@ func (p *EventPipeline) send(ctx context.Context, event *v1.Event, tries int) {
 	if result.Skip {
 		return
 	}
+	tries := eventTries
 	for try := 1; ; try++ {
 		written, err := p.write(ctx, result)
 		if err == nil {
@@ -145,9 +146,12 @@ func (p *EventPipeline) send(ctx context.Context, event *v1.Event, tries int) {
 			p.logRefused(event, err)
 			return
 		}
-		if try >= tries || !p.wait(ctx, eventRetryDelay) {
+		if try >= tries || ctx.Err() != nil {
 			p.logger.Error(err, "Dropped an event that could not be sent", "event", klog.KObj(event), "tries", try)
 			return
+		}
+		if !p.wait(ended, eventRetryDelay) {
+			tries = try + 1
 		}
 	}
 }
@@ -182,13 +186,14 @@ func (p *EventPipeline) logRefused(event *v1.Event, err error) {
 	p.logger.Error(err, "The API server refused an event", "event", klog.KObj(event))
 }
 
-func (p *EventPipeline) wait(ctx context.Context, d time.Duration) bool {
+// wait returns true after d, and false at once when ended is closed.
+func (p *EventPipeline) wait(ended <-chan struct{}, d time.Duration) bool {
 	timer := p.clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
 		return true
-	case <-ctx.Done():
+	case <-ended:
 		return false
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,7 +19,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -170,4 +174,46 @@ func TestEventPipelineNeverBlocks(t *testing.T) {
 	if got := len(pipeline.queue); got != eventQueueLength {
 		t.Errorf("%d wait", got)
 	}
+}
+
+// slowAPI answers every request after a second, unless its context ends before.
+type slowAPI struct{ answered atomic.Int32 }
+
+func (s *slowAPI) RoundTrip(req *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(time.Second):
+	case <-req.Context().Done():
+		return nil, context.Cause(req.Context())
+	}
+	s.answered.Add(1)
+	return &http.Response{
+		StatusCode: http.StatusCreated,
+		Header:     http.Header{"Content-Type": {"application/json"}},
+		Body:       io.NopCloser(strings.NewReader(`{"kind":"Event","apiVersion":"v1","metadata":{"name":"e","namespace":"ns"}}`)),
+	}, nil
+}
+
+func TestEventPipelineFinishesTheEventUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &slowAPI{}
+		client, err := clientset.NewForConfig(&rest.Config{Host: "http://api.test", Transport: api, QPS: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pipeline := NewEventPipeline(t.Context(), client, "replicaset-controller")
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); pipeline.Run(ctx) }()
+		pipeline.Recorder().Event(eventObject(), v1.EventTypeNormal, "SuccessfulCreate", "Created pod: a")
+		synctest.Wait()
+		ended := time.Now()
+		stop()
+		<-done
+		if got := api.answered.Load(); got != 1 {
+			t.Errorf("%d events were sent, want the one under way", got)
+		}
+		if took := time.Since(ended); took > eventDrainTimeout {
+			t.Errorf("Run returned %s after the end, want within %s", took, eventDrainTimeout)
+		}
+	})
 }
