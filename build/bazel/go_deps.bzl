@@ -37,6 +37,14 @@ def go_dependencies():
         version = "v0.0.0-20240927000941-0f3dac36c52b",
     )
     go_repository(
+        name = "com_github_anchore_go_struct_converter",
+        build_file_generation = "clean",
+        build_file_proto_mode = "disable_global",
+        importpath = "github.com/anchore/go-struct-converter",
+        sum = "h1:2rDRssAl6mgKBSLNiVCMADgZRhoqtw9dedlWa0OhD30=",
+        version = "v0.1.0",
+    )
+    go_repository(
         name = "com_github_antihax_optional",
         build_file_generation = "clean",
         build_file_proto_mode = "disable_global",
@@ -163,6 +171,14 @@ def go_dependencies():
         importpath = "github.com/cpuguy83/go-md2man/v2",
         sum = "h1:zbFlGlXEAKlwXpmvle3d8Oe3YnkKIK4xSRTd3sHPnBo=",
         version = "v2.0.7",
+    )
+    go_repository(
+        name = "com_github_creack_pty",
+        build_file_generation = "clean",
+        build_file_proto_mode = "disable_global",
+        importpath = "github.com/creack/pty",
+        sum = "h1:n56/Zwd5o6whRC5PMGretI4IdRLlmBXYNjScPaBgsbY=",
+        version = "v1.1.18",
     )
     go_repository(
         name = "com_github_danieljoos_wincred",
@@ -957,14 +973,6 @@ def go_dependencies():
         version = "v0.21.1",
     )
     go_repository(
-        name = "com_github_robfig_cron_v3",
-        build_file_generation = "clean",
-        build_file_proto_mode = "disable_global",
-        importpath = "github.com/robfig/cron/v3",
-        sum = "h1:WdRxkvbJztn8LMz/QEvLN5sBU+xKpSqwwUO1Pjr4qDs=",
-        version = "v3.0.1",
-    )
-    go_repository(
         name = "com_github_rogpeppe_fastuuid",
         build_file_generation = "clean",
         build_file_proto_mode = "disable_global",
@@ -1019,6 +1027,22 @@ def go_dependencies():
         importpath = "github.com/soheilhy/cmux",
         sum = "h1:jjzc5WVemNEDTLwv9tlmemhC73tI08BNOIGwBOo10Js=",
         version = "v0.1.5",
+    )
+    go_repository(
+        name = "com_github_spdx_gordf",
+        build_file_generation = "clean",
+        build_file_proto_mode = "disable_global",
+        importpath = "github.com/spdx/gordf",
+        sum = "h1:bLo8hvc8XFm9J47r690TUKBzcjSWdJDxmjXJZ+/f92U=",
+        version = "v0.0.0-20201111095634-7098f93598fb",
+    )
+    go_repository(
+        name = "com_github_spdx_tools_golang",
+        build_file_generation = "clean",
+        build_file_proto_mode = "disable_global",
+        importpath = "github.com/spdx/tools-golang",
+        sum = "h1:+sWcKGnhwp3vLdMqPcLdA6QK679vd86cK9hQWH3AwCg=",
+        version = "v0.5.7",
     )
     go_repository(
         name = "com_github_spf13_cobra",
@@ -1221,14 +1245,6 @@ def go_dependencies():
         version = "v3.0.5",
     )
     go_repository(
-        name = "io_cncf_tags_container_device_interface_specs_go",
-        build_file_generation = "clean",
-        build_file_proto_mode = "disable_global",
-        importpath = "tags.cncf.io/container-device-interface/specs-go",
-        sum = "h1:QRZVeAceQM+zTZe12eyfuJuuzp524EKYwhmvLd+h+yQ=",
-        version = "v1.1.0",
-    )
-    go_repository(
         name = "io_etcd_go_bbolt",
         build_file_generation = "clean",
         build_file_proto_mode = "disable_global",
@@ -1325,22 +1341,6 @@ def go_dependencies():
         version = "v0.37.2",
     )
     go_repository(
-        name = "io_k8s_cluster_bootstrap",
-        build_file_generation = "clean",
-        build_file_proto_mode = "disable_global",
-        importpath = "k8s.io/cluster-bootstrap",
-        sum = "h1:lw5dFPHIPFylnMktkPrPqRQFo6jcXG/BwWXcIns9bPY=",
-        version = "v0.37.2",
-    )
-    go_repository(
-        name = "io_k8s_code_generator",
-        build_file_generation = "clean",
-        build_file_proto_mode = "disable_global",
-        importpath = "k8s.io/code-generator",
-        sum = "h1:wfx7G5OkCTJktFu7HkEDTEa6iBYr3RMi2TTC3LBLfOE=",
-        version = "v0.37.2",
-    )
-    go_repository(
         name = "io_k8s_component_base",
         build_file_generation = "clean",
         build_file_proto_mode = "disable_global",
@@ -1365,36 +1365,12 @@ def go_dependencies():
         version = "v0.37.2",
     )
     go_repository(
-        name = "io_k8s_csi_translation_lib",
-        build_file_generation = "clean",
-        build_file_proto_mode = "disable_global",
-        importpath = "k8s.io/csi-translation-lib",
-        sum = "h1:SfDJ0/2gyBSvmEqVsw+xlgA3ac2kD4vK4GNeULO+uNk=",
-        version = "v0.37.2",
-    )
-    go_repository(
-        name = "io_k8s_dynamic_resource_allocation",
-        build_file_generation = "clean",
-        build_file_proto_mode = "disable_global",
-        importpath = "k8s.io/dynamic-resource-allocation",
-        sum = "h1:HpaB0hW3oBDNVhpDYnceTanFeaRcDRmduTpdbf4kjAs=",
-        version = "v0.37.2",
-    )
-    go_repository(
-        name = "io_k8s_endpointslice",
-        build_file_generation = "clean",
-        build_file_proto_mode = "disable_global",
-        importpath = "k8s.io/endpointslice",
-        sum = "h1:sKKzhCXpPaEbc0d7nYHDh9beabNxpcMmc/I5SlHFB88=",
-        version = "v0.37.2",
-    )
-    go_repository(
         name = "io_k8s_gengo_v2",
         build_file_generation = "clean",
         build_file_proto_mode = "disable_global",
         importpath = "k8s.io/gengo/v2",
-        sum = "h1:3L6PNkMLXkU/pz3jWzaaIUz0Rs2V9h+5O51AeRC7poc=",
-        version = "v2.0.0-20260408192533-25e2208e0dc3",
+        sum = "h1:gMplByicHV/TJBizHd9aVEsTYoJBnnUAT5MHlTkbjhQ=",
+        version = "v2.0.0-20250922181213-ec3ebc5fd46b",
     )
     go_repository(
         name = "io_k8s_klog_v2",
@@ -1427,22 +1403,6 @@ def go_dependencies():
         importpath = "k8s.io/kube-openapi",
         sum = "h1:oXImqH8mQNk7PmvzKhmN3ddJoY6OnyM225MXwGHPm0A=",
         version = "v0.0.0-20260721132016-d427ff9ee9ad",
-    )
-    go_repository(
-        name = "io_k8s_kubelet",
-        build_file_generation = "clean",
-        build_file_proto_mode = "disable_global",
-        importpath = "k8s.io/kubelet",
-        sum = "h1:AaRApKAcqmMD4pxmsxdghJHbTNfOxYOIlPCARw8+01A=",
-        version = "v0.37.2",
-    )
-    go_repository(
-        name = "io_k8s_metrics",
-        build_file_generation = "clean",
-        build_file_proto_mode = "disable_global",
-        importpath = "k8s.io/metrics",
-        sum = "h1:CeIZd07BO8vuraDyd0ooQmsLi2Rutj76zThEf72rcWU=",
-        version = "v0.37.2",
     )
     go_repository(
         name = "io_k8s_sigs_apiserver_network_proxy_konnectivity_client",

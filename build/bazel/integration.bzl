@@ -1,4 +1,4 @@
-"""Tests that run real programs. Gazelle writes them in place of go_test below //test: see //test:BUILD.bazel."""
+"""Tests that run real programs. Gazelle writes them in place of go_test in some folders of //test."""
 
 load("@io_bazel_rules_go//go:def.bzl", "go_test")
 

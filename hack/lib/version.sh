@@ -6,7 +6,7 @@
 #
 # The version is that of the Kubernetes release whose libraries go.mod requires, with this checkout's commit as build
 # metadata: v1.37.2+kcm.0123456789ab. Everything comes from go.mod and from the commit, its date too, so the same commit
-# gives the same bytes.
+# gives the same bytes. $KCM_VERSION, which hack/release.sh sets, is another version.
 
 KCM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
@@ -34,6 +34,8 @@ kcm::version() {
     KCM_GIT_TREE_STATE=dirty
     KCM_GIT_VERSION+=-dirty
   fi
+  # A release has a name.
+  KCM_GIT_VERSION=${KCM_VERSION:-$KCM_GIT_VERSION}
 }
 
 # kcm::ldflags prints the linker flags that put the version into the two packages that are asked for it.
