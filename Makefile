@@ -9,7 +9,7 @@ ARGS ?=
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
 up: ## Start a local cluster with this checkout's controller manager, and leave it running
@@ -39,8 +39,24 @@ test-unit: ## Run the unit tests
 test-integration: ## Run the tests on a real control plane
 	@hack/test.sh integration $(ARGS)
 
+.PHONY: e2e
+e2e: ## Run the end-to-end tests, on a local cluster of their own or on ARGS="--kubeconfig FILE"
+	@hack/e2e.sh $(ARGS)
+
+.PHONY: image
+image: ## Make the container image, without Docker, in _output/image
+	@hack/build-image.sh
+
+.PHONY: release
+release: ## Make a release in _output/release: make release VERSION=v1.37.2-kcm.1
+	@hack/release.sh $(VERSION)
+
+.PHONY: bazel-test
+bazel-test: ## Build everything and run the unit tests with Bazel
+	@hack/bazel.sh build //... && hack/bazel.sh test //...
+
 .PHONY: verify
-verify: ## Run the checks: format, headers, vet, staticcheck, modules
+verify: ## Run the checks: format, headers, vet, staticcheck, modules, BUILD files
 	@hack/verify.sh
 
 .PHONY: clean
