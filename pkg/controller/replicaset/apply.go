@@ -205,6 +205,9 @@ func (s *syncer) writeStatus(ctx context.Context, status apps.ReplicaSetStatus) 
 		if set.UID != s.set.UID {
 			return nil // another one, which has a sync of its own
 		}
+		// The next sync is to start from no older state than this: the first write may have
+		// been carried out after all.
+		s.guard.WroteAt(s.name, s.set.UID, s.kind.GroupResource(), set.ResourceVersion)
 	}
 	return nil
 }

@@ -475,6 +475,29 @@ func TestStatusWriteIsRetriedOnce(t *testing.T) {
 	}
 }
 
+// The answer to the first write is lost: the live read shows that it was carried out.
+func TestStatusWriteOfUnknownOutcome(t *testing.T) {
+	set := newSet("web", 0)
+	set.Status.Replicas = 3
+	f := newFixture(t, BurstReplicas, set)
+	f.setIndexer.Bookmark("1")
+	f.client.PrependReactor("update", "replicasets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		written := action.(clienttesting.UpdateAction).GetObject().(*apps.ReplicaSet).DeepCopy()
+		written.ResourceVersion = "5"
+		return true, nil, errors.Join(noAnswer(), f.client.Tracker().Update(apps.SchemeGroupVersion.WithResource("replicasets"), written, "ns"))
+	})
+	if err := f.syncSet(t, set); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.requests(); got != "update replicasets/status, get replicasets" {
+		t.Errorf("requests %s", got)
+	}
+	f.client.ClearActions()
+	if err := f.syncSet(t, set); err == nil || f.requests() != "" {
+		t.Errorf("acts on a cache that does not show the status yet: %v, requests %s", err, f.requests())
+	}
+}
+
 func TestStatusRetryStopsAtAnotherUID(t *testing.T) {
 	set := newSet("web", 0)
 	set.Status.Replicas = 3
@@ -766,6 +789,22 @@ func TestRelatedPods(t *testing.T) {
 		slices.SortFunc(pods, func(x, y *v1.Pod) int { return strings.Compare(x.Name, y.Name) })
 		if err != nil || names(pods) != want {
 			t.Errorf("of %s: %q, %v; want %q", set.Name, names(pods), err, want)
+		}
+	}
+}
+
+// A Deployment's ReplicaSets among very many: the index makes the look-up independent of
+// how many there are.
+func BenchmarkSiblings(b *testing.B) {
+	f := newFixture(b, 1)
+	target := ownedBy(newSet("target", 1), "d-target")
+	f.add(target)
+	for i := range 10000 {
+		f.add(ownedBy(newSet(fmt.Sprintf("set-%d", i), 1), types.UID(fmt.Sprint(i))))
+	}
+	for b.Loop() {
+		if sets, err := f.kind.Siblings(target); err != nil || len(sets) != 1 {
+			b.Fatal(sets, err)
 		}
 	}
 }

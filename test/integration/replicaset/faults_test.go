@@ -109,9 +109,11 @@ func TestStaleCache(t *testing.T) {
 	c.waitActive(set, 4)
 	c.scale("web", 3)
 	c.waitActive(set, 3)
-	c.neverOther(set, 3, time.Second)
+	c.scale("web", 5) // what was deleted counts no more, although the cache still shows it
+	c.waitActive(set, 5)
 	stale.Remove()
-	c.waitSet("web", "3 replicas", hasReplicas(3))
+	c.neverOther(set, 5, time.Second)
+	c.waitSet("web", "5 replicas", hasReplicas(5))
 
 	// Watches are cut: the informers list again or go on.
 	proxy.CutWatches(faultproxy.Match{})
