@@ -17,14 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
-	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
 )
 
 // settledSet is a set whose status needs no write when it has this many ready Pods.
@@ -234,125 +232,6 @@ func TestSyncDeleteFailures(t *testing.T) {
 	}
 }
 
-func noAnswer() error { return errors.New("read tcp: connection reset by peer") }
-
-// A creation that got no answer may have happened: it is looked up live before the next.
-func TestCreateOfUnknownOutcome(t *testing.T) {
-	for _, happened := range []bool{true, false} {
-		t.Run(fmt.Sprintf("happened=%v", happened), func(t *testing.T) {
-			set := newSet("web", 1)
-			f := newFixture(t, BurstReplicas, set)
-			f.podIndexer.Bookmark("10")
-			f.podControl.Err = noAnswer()
-			if err := f.syncSet(t, set); err == nil {
-				t.Fatal("no error")
-			}
-			f.podControl.Err = nil
-			f.podControl.Clear()
-			created := newPod("created", set, version("12"))
-			if happened {
-				_ = f.client.Tracker().Add(created)
-				_ = f.client.Tracker().Add(newPod("orphan", nil, version("99"))) // none of the set's business
-			}
-			f.client.ClearActions()
-
-			// At once, the request may still be on its way.
-			if err := f.syncSet(t, set); err == nil {
-				t.Error("acts while the request may still be on its way")
-			}
-			f.writes(t, 0, 0, 0)
-			if got := f.requests(); got != "" {
-				t.Errorf("requests %s", got)
-			}
-
-			f.clock.Step(settleDelay)
-			err := f.syncSet(t, set)
-			if !strings.HasPrefix(f.requests(), "list pods") {
-				t.Errorf("requests %s", f.requests())
-			}
-			if !happened {
-				if err != nil {
-					t.Fatal(err)
-				}
-				f.writes(t, 1, 0, 0)
-				return
-			}
-			if err == nil {
-				t.Error("acts on a cache that does not show the Pod yet")
-			}
-			f.writes(t, 0, 0, 0)
-			f.add(created)
-			if err := f.syncSet(t, set); err != nil {
-				t.Fatal(err)
-			}
-			f.writes(t, 0, 0, 0)
-			if strings.Contains(f.requests(), "list pods") {
-				t.Error("listed again")
-			}
-		})
-	}
-}
-
-func TestDeleteOfUnknownOutcome(t *testing.T) {
-	for _, outcome := range []string{"gone", "terminating", "unharmed"} {
-		t.Run(outcome, func(t *testing.T) {
-			set := newSet("web", 1)
-			f := newFixture(t, BurstReplicas, set)
-			keep, drop := newPod("keep", set, ready()), newPod("drop", set)
-			f.add(keep, drop)
-			f.podControl.Err = noAnswer()
-			if err := f.syncSet(t, set); err == nil {
-				t.Fatal("no error")
-			}
-			f.podControl.Err = nil
-			f.podControl.Clear()
-			_ = f.client.Tracker().Add(keep)
-			switch outcome {
-			case "terminating":
-				_ = f.client.Tracker().Add(newPod("drop", set, leaving()))
-			case "unharmed":
-				_ = f.client.Tracker().Add(drop)
-			}
-			f.clock.Step(settleDelay)
-			if err := f.syncSet(t, set); err != nil {
-				t.Fatal(err)
-			}
-			if outcome == "unharmed" {
-				f.writes(t, 0, 1, 0) // tried again
-			} else {
-				f.writes(t, 0, 0, 0) // and not one more
-			}
-		})
-	}
-}
-
-func TestOutcomeUnknown(t *testing.T) {
-	status := func(code int32, reason metav1.StatusReason) error {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason}}
-	}
-	for _, tc := range []struct {
-		err  error
-		want bool
-	}{
-		{nil, false},
-		{noAnswer(), true},
-		{fmt.Errorf("unable to delete pods: %w", noAnswer()), true},
-		{fmt.Errorf("post: %w", gate.ErrFenced), false},
-		{apierrors.NewTimeoutError("t", 1), true},
-		{apierrors.NewServerTimeout(v1.Resource("pods"), "create", 1), true},
-		{status(http.StatusInternalServerError, ""), true}, // storage
-		{status(http.StatusBadGateway, metav1.StatusReasonUnknown), true},
-		{apierrors.NewInternalError(errors.New("failed calling webhook")), false},
-		{apierrors.NewServiceUnavailable("shutting down"), false},
-		{apierrors.NewTooManyRequests("t", 1), false},
-		{apierrors.NewForbidden(v1.Resource("pods"), "a", errors.New("quota")), false},
-	} {
-		if got := outcomeUnknown(tc.err); got != tc.want {
-			t.Errorf("%v: unknown %v", tc.err, got)
-		}
-	}
-}
-
 func TestNamespaceInDeletion(t *testing.T) {
 	set := newSet("web", 100)
 	f := newFixture(t, BurstReplicas, set)
@@ -430,99 +309,6 @@ func TestDeletedSetIsForgotten(t *testing.T) {
 	}
 	if len(f.memory.sets) != 0 {
 		t.Error("the memory remembers it")
-	}
-}
-
-func TestStatusWriteIsRetriedOnce(t *testing.T) {
-	set := newSet("web", 0)
-	set.Status.Replicas = 3
-	conflict := apierrors.NewConflict(apps.Resource("replicasets"), "web", errors.New("changed"))
-	tests := []struct {
-		name     string
-		updates  []error // answers; nil afterwards
-		get      error
-		wantErr  bool
-		requests string
-	}{
-		{"at once", nil, nil, false, "update replicasets/status"},
-		{"conflict", []error{conflict}, nil, false, "update replicasets/status, get replicasets, update replicasets/status"},
-		{"two conflicts", []error{conflict, conflict}, nil, true, "update replicasets/status, get replicasets, update replicasets/status"},
-		{"the read fails", []error{conflict}, errors.New("no"), true, "update replicasets/status, get replicasets"},
-		{"gone", []error{apierrors.NewNotFound(apps.Resource("replicasets"), "web")}, nil, false, "update replicasets/status"},
-	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			f := newFixture(t, BurstReplicas, set)
-			answers := tc.updates
-			f.client.PrependReactor("update", "replicasets", func(clienttesting.Action) (bool, runtime.Object, error) {
-				if len(answers) == 0 {
-					return false, nil, nil
-				}
-				answer := answers[0]
-				answers = answers[1:]
-				return true, nil, answer
-			})
-			if tc.get != nil {
-				f.client.PrependReactor("get", "replicasets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.get })
-			}
-			if err := f.syncSet(t, set); (err != nil) != tc.wantErr {
-				t.Errorf("error %v, want one: %v", err, tc.wantErr)
-			}
-			if got := f.requests(); got != tc.requests {
-				t.Errorf("requests %s, want %s", got, tc.requests)
-			}
-		})
-	}
-}
-
-// The answer to the first write is lost: the live read shows that it was carried out.
-func TestStatusWriteOfUnknownOutcome(t *testing.T) {
-	set := newSet("web", 0)
-	set.Status.Replicas = 3
-	f := newFixture(t, BurstReplicas, set)
-	f.setIndexer.Bookmark("1")
-	f.client.PrependReactor("update", "replicasets", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		written := action.(clienttesting.UpdateAction).GetObject().(*apps.ReplicaSet).DeepCopy()
-		written.ResourceVersion = "5"
-		return true, nil, errors.Join(noAnswer(), f.client.Tracker().Update(apps.SchemeGroupVersion.WithResource("replicasets"), written, "ns"))
-	})
-	if err := f.syncSet(t, set); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.requests(); got != "update replicasets/status, get replicasets" {
-		t.Errorf("requests %s", got)
-	}
-	f.client.ClearActions()
-	if err := f.syncSet(t, set); err == nil || f.requests() != "" {
-		t.Errorf("acts on a cache that does not show the status yet: %v, requests %s", err, f.requests())
-	}
-}
-
-func TestStatusRetryStopsAtAnotherUID(t *testing.T) {
-	set := newSet("web", 0)
-	set.Status.Replicas = 3
-	f := newFixture(t, BurstReplicas, set)
-	other := newSet("web", 0)
-	other.UID = "other"
-	f.client.PrependReactor("update", "replicasets", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewConflict(apps.Resource("replicasets"), "web", errors.New("changed"))
-	})
-	f.client.PrependReactor("get", "replicasets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, other, nil })
-	if err := f.syncSet(t, set); err != nil || f.requests() != "update replicasets/status, get replicasets" {
-		t.Errorf("error %v, requests %s", err, f.requests())
-	}
-}
-
-func TestFailureIsToldEvenIfTheStatusCannotBeWritten(t *testing.T) {
-	set := newSet("web", 1)
-	f := newFixture(t, BurstReplicas, set)
-	f.podControl.Err = errors.New("no pods today")
-	f.client.PrependReactor("update", "replicasets", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, errors.New("no status today")
-	})
-	err := f.syncSet(t, set)
-	if err == nil || !strings.Contains(err.Error(), "no pods today") || !strings.Contains(err.Error(), "no status today") {
-		t.Errorf("error %v", err)
 	}
 }
 
@@ -726,85 +512,5 @@ replicaset_controller_sorting_deletion_age_ratio_count 1
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "replicaset_controller_sorting_deletion_age_ratio"); err != nil {
 		t.Error(err)
-	}
-}
-
-func podSets(sets []*apps.ReplicaSet) string {
-	var all []string
-	for _, set := range sets {
-		all = append(all, set.Name)
-	}
-	slices.Sort(all)
-	return strings.Join(all, " ")
-}
-
-func ownedBy(set *apps.ReplicaSet, uid types.UID) *apps.ReplicaSet {
-	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "d-" + string(uid), UID: uid, Controller: new(true)}}
-	return set
-}
-
-func TestSiblings(t *testing.T) {
-	a, b, other := ownedBy(newSet("a", 1), "d1"), ownedBy(newSet("b", 1), "d1"), ownedBy(newSet("other", 1), "d2")
-	pendingDeletion := ownedBy(newSet("gone", 1), "d1")
-	pendingDeletion.DeletionTimestamp = new(metav1.NewTime(testNow))
-	lone := newSet("lone", 1)
-	for _, tc := range []struct {
-		name string
-		all  []runtime.Object
-		of   *apps.ReplicaSet
-		want string
-	}{
-		{"those of the same controller", []runtime.Object{a, b, other, lone}, a, "a b"},
-		{"in deletion too", []runtime.Object{pendingDeletion, a}, a, "a gone"},
-		{"of one in deletion", []runtime.Object{pendingDeletion}, pendingDeletion, "gone"},
-		{"none but itself", []runtime.Object{a, other}, a, "a"},
-		{"without controller", []runtime.Object{a, lone, newSet("lone-too", 1)}, lone, "lone"},
-	} {
-		f := newFixture(t, 1, tc.all...)
-		got, err := f.kind.Siblings(tc.of)
-		if err != nil || podSets(got) != tc.want {
-			t.Errorf("%s: %q, %v; want %q", tc.name, podSets(got), err, tc.want)
-		}
-	}
-}
-
-func TestRelatedPods(t *testing.T) {
-	selecting := func(set *apps.ReplicaSet, value string) *apps.ReplicaSet {
-		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"set": value}}
-		return set
-	}
-	of := func(value string) podOption { return labelled(map[string]string{"set": value}) }
-	a, b := selecting(ownedBy(newSet("a", 1), "d1"), "a"), selecting(ownedBy(newSet("b", 1), "d1"), "b")
-	other := selecting(ownedBy(newSet("other", 1), "d2"), "other")
-	deleted := selecting(ownedBy(newSet("deleted", 1), "d1"), "deleted")
-	deleted.DeletionTimestamp = new(metav1.NewTime(testNow))
-	f := newFixture(t, 1, a, b, other, deleted)
-	f.add(newPod("1-a", a, of("a")), newPod("2-b", b, of("b")), newPod("3-other", other, of("other")), newPod("4-deleted", deleted, of("deleted")),
-		newPod("5-failed", a, of("a"), inPhase(v1.PodFailed)), newPod("6-orphan", nil, of("b")))
-	for set, want := range map[*apps.ReplicaSet]string{
-		a:     "1-a 2-b 4-deleted 6-orphan",
-		other: "3-other",
-	} {
-		pods, err := f.relatedPods(set)
-		slices.SortFunc(pods, func(x, y *v1.Pod) int { return strings.Compare(x.Name, y.Name) })
-		if err != nil || names(pods) != want {
-			t.Errorf("of %s: %q, %v; want %q", set.Name, names(pods), err, want)
-		}
-	}
-}
-
-// A Deployment's ReplicaSets among very many: the index makes the look-up independent of
-// how many there are.
-func BenchmarkSiblings(b *testing.B) {
-	f := newFixture(b, 1)
-	target := ownedBy(newSet("target", 1), "d-target")
-	f.add(target)
-	for i := range 10000 {
-		f.add(ownedBy(newSet(fmt.Sprintf("set-%d", i), 1), types.UID(fmt.Sprint(i))))
-	}
-	for b.Loop() {
-		if sets, err := f.kind.Siblings(target); err != nil || len(sets) != 1 {
-			b.Fatal(sets, err)
-		}
 	}
 }
