@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app"
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/internal/fakeapi"
 )
 
@@ -128,7 +129,7 @@ func TestHelpNamesControllersThatAreMissing(t *testing.T) {
 		"Global flags:\n",
 		"All controllers: bootstrap-signer-controller, ",
 		"Disabled-by-default controllers: bootstrap-signer-controller, selinux-warning-controller, token-cleaner-controller\n",
-		"Not available in this release: bootstrap-signer-controller, ",
+		"Not available in this release: " + strings.Join(app.ControllersNotAvailable(), ", "),
 	} {
 		if !strings.Contains(p.stdout.String(), want) {
 			t.Errorf("--help lacks %q", want)

@@ -21,20 +21,12 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 )
-
-// kinds of the resources that the server lists, by resource.
-var kinds = map[string]string{
-	"configmaps":      "ConfigMap",
-	"deployments":     "Deployment",
-	"namespaces":      "Namespace",
-	"pods":            "Pod",
-	"replicasets":     "ReplicaSet",
-	"secrets":         "Secret",
-	"serviceaccounts": "ServiceAccount",
-}
 
 // Server is a running API server. Create it with New.
 type Server struct {
@@ -42,6 +34,8 @@ type Server struct {
 	URL string
 
 	http *httptest.Server
+	// kinds are the kinds of the resources, as client-go knows them.
+	kinds map[schema.GroupVersionResource]string
 
 	// mu guards the following fields.
 	mu        sync.Mutex
@@ -55,7 +49,11 @@ type Server struct {
 // New starts a server that is closed at the end of the test.
 func New(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{leases: map[string]*coordinationv1.Lease{}}
+	s := &Server{leases: map[string]*coordinationv1.Lease{}, kinds: map[schema.GroupVersionResource]string{}}
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		resource, _ := meta.UnsafeGuessKindToResource(gvk)
+		s.kinds[resource] = gvk.Kind
+	}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.URL = s.http.URL
 	t.Cleanup(func() {
@@ -174,6 +172,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	resource := path[len(path)-1]
+	version, err := schema.ParseGroupVersion(apiVersion(r.URL.Path))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	kind := s.kinds[version.WithResource(resource)]
 	switch {
 	case r.URL.Path == "/healthz" && unhealthy:
 		http.Error(w, "not well", http.StatusInternalServerError)
@@ -186,10 +190,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(r.URL.Path, "/leases"):
 		s.serveLease(w, r, resource)
 	case r.URL.Query().Get("watch") != "":
-		watch(w, r, resource, kinds[resource])
-	case r.Method == http.MethodGet && kinds[resource] != "":
+		watch(w, r, resource, kind)
+	case r.Method == http.MethodGet && kind != "":
 		answer(w, http.StatusOK, map[string]any{
-			"kind": kinds[resource] + "List", "apiVersion": apiVersion(r.URL.Path),
+			"kind": kind + "List", "apiVersion": apiVersion(r.URL.Path),
 			"metadata": map[string]any{"resourceVersion": "1"}, "items": items(resource),
 		})
 	case r.Method == http.MethodPost:
