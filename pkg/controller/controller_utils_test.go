@@ -14,7 +14,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/component-base/featuregate"
 )
 
 func TestSlowStartBatch(t *testing.T) {
@@ -91,19 +90,6 @@ func TestKeys(t *testing.T) {
 		if got, err := KeyFunc(obj); err != nil || got != "ns/a" {
 			t.Errorf("KeyFunc(%T): %s, %v", obj, got, err)
 		}
-	}
-}
-
-func TestFeatureEnabled(t *testing.T) {
-	gates := featuregate.NewFeatureGate()
-	if err := gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{"Off": {Default: false, PreRelease: featuregate.Beta}}); err != nil {
-		t.Fatal(err)
-	}
-	if FeatureEnabled(gates, "Off", true) {
-		t.Error("a known gate that is off counts as on")
-	}
-	if !FeatureEnabled(gates, "Unknown", true) || FeatureEnabled(gates, "Unknown", false) {
-		t.Error("an unknown gate does not have its default")
 	}
 }
 

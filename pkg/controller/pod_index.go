@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -19,6 +20,8 @@ const (
 	// PodControllerIndex is the index of Pods by their controller; orphans stand under
 	// the name of their namespace.
 	PodControllerIndex = "podController"
+	// ReplicaSetControllerIndex is the same of ReplicaSets.
+	ReplicaSetControllerIndex = "replicaSetController"
 )
 
 // AddPodNodeNameIndexer adds PodNodeNameKeyIndex unless it is there. Pods without a
@@ -35,17 +38,20 @@ func AddPodNodeNameIndexer(podInformer cache.SharedIndexInformer) error {
 
 // AddPodControllerIndexer adds PodControllerIndex unless it is there.
 func AddPodControllerIndexer(podInformer cache.SharedIndexInformer) error {
-	return addIndexer(podInformer, PodControllerIndex, func(obj any) ([]string, error) {
-		pod, ok := obj.(*v1.Pod)
-		if !ok {
-			return nil, nil
-		}
-		owner := metav1.GetControllerOfNoCopy(pod)
-		if owner == nil {
-			return []string{pod.Namespace}, nil
-		}
-		return []string{PodControllerIndexKey(pod.Namespace, owner)}, nil
-	})
+	return addIndexer(podInformer, PodControllerIndex, indexByController[*v1.Pod])
+}
+
+// AddReplicaSetControllerIndexer adds ReplicaSetControllerIndex unless it is there.
+func AddReplicaSetControllerIndexer(replicaSetInformer cache.SharedIndexInformer) error {
+	return addIndexer(replicaSetInformer, ReplicaSetControllerIndex, indexByController[*apps.ReplicaSet])
+}
+
+func indexByController[T metav1.Object](obj any) ([]string, error) {
+	owned, ok := obj.(T)
+	if !ok {
+		return nil, nil
+	}
+	return []string{PodControllerIndexKey(owned.GetNamespace(), metav1.GetControllerOfNoCopy(owned))}, nil
 }
 
 // addIndexer adds an index by name. Several controllers share an informer and ask for
@@ -58,7 +64,7 @@ func addIndexer(informer cache.SharedIndexInformer, name string, index cache.Ind
 }
 
 // PodControllerIndexKey returns the key under which PodControllerIndex holds the Pods of
-// a controller, and those without one when owner is nil. The controller's identity is
+// a controller (and ReplicaSetControllerIndex its ReplicaSets), and those without one when owner is nil. The controller's identity is
 // there in full: a UID alone would let a reference with a wrong kind or name pass.
 func PodControllerIndexKey(namespace string, owner *metav1.OwnerReference) string {
 	if owner == nil {

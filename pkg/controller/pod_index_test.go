@@ -7,7 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
@@ -48,5 +50,24 @@ func TestPodNodeNameIndex(t *testing.T) {
 	}
 	if values := indexer.ListIndexFuncValues(PodNodeNameKeyIndex); len(values) != 2 {
 		t.Errorf("index values %v: a Pod without node is indexed", values)
+	}
+}
+
+func TestReplicaSetControllerIndex(t *testing.T) {
+	informer := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Apps().V1().ReplicaSets().Informer()
+	for range 2 {
+		if err := AddReplicaSetControllerIndexer(informer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "u1", Controller: new(true)}
+	for name, refs := range map[string][]metav1.OwnerReference{"owned": {owner}, "orphan": nil} {
+		_ = informer.GetIndexer().Add(&apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: refs}})
+	}
+	for key, want := range map[string]string{PodControllerIndexKey("ns", &owner): "owned", PodControllerIndexKey("ns", nil): "orphan"} {
+		objs, err := informer.GetIndexer().ByIndex(ReplicaSetControllerIndex, key)
+		if err != nil || len(objs) != 1 || objs[0].(*apps.ReplicaSet).Name != want {
+			t.Errorf("under %q: %v, %v; want %s", key, objs, err, want)
+		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	clientset "k8s.io/client-go/kubernetes"
@@ -27,12 +26,11 @@ import (
 	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/util/consistency"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
+	"github.com/kcm-dev/kcm/pkg/features"
 )
 
 const (
 	controllerName = "deployment-controller"
-	// terminatingReplicasGate lets the status count terminating pods (KEP-3973), on by default.
-	terminatingReplicasGate = "DeploymentReplicaSetTerminatingReplicas"
 	// maxRetries is how often a failing Deployment is retried, the last time after about 82 s,
 	// before it waits for its next event.
 	maxRetries = 15
@@ -59,7 +57,7 @@ type DeploymentController struct {
 
 	deployments appslisters.DeploymentLister
 	rsLister    appslisters.ReplicaSetLister
-	rsIndexer   cache.Indexer // has controllerIndex
+	rsIndexer   cache.Indexer // has controller.ReplicaSetControllerIndex
 	podIndexer  cache.Indexer // has controller.PodControllerIndex
 	synced      []cache.InformerSynced
 
@@ -79,7 +77,7 @@ func NewDeploymentController(ctx context.Context, dInformer appsinformers.Deploy
 		recorder: events.Recorder(),
 		clock:    clock.RealClock{},
 
-		terminatingReplicas: controller.FeatureEnabled(utilfeature.DefaultFeatureGate, terminatingReplicasGate, true),
+		terminatingReplicas: features.Enabled(features.DeploymentReplicaSetTerminatingReplicas),
 
 		deployments: dInformer.Lister(),
 		rsLister:    rsInformer.Lister(),
@@ -91,7 +89,7 @@ func NewDeploymentController(ctx context.Context, dInformer appsinformers.Deploy
 			replicaSetResource: rsInformer.Informer().GetIndexer(),
 		}),
 	}
-	if err := addControllerIndex(rsInformer.Informer()); err != nil {
+	if err := controller.AddReplicaSetControllerIndexer(rsInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("adding the index of replica sets by controller: %w", err)
 	}
 	if err := controller.AddPodControllerIndexer(podInformer.Informer()); err != nil {

@@ -12,30 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
-
-// controllerIndex finds ReplicaSets by the object that controls them, and those that none does by
-// their namespace, under the same keys as controller.PodControllerIndex has. The informer is shared:
-// the name must not be that of an index with other contents, such as one without the orphans.
-const controllerIndex = "deploymentOfReplicaSet"
-
-// addControllerIndex adds controllerIndex to the informer unless it has it.
-func addControllerIndex(informer cache.SharedIndexInformer) error {
-	if _, ok := informer.GetIndexer().GetIndexers()[controllerIndex]; ok {
-		return nil
-	}
-	return informer.AddIndexers(cache.Indexers{controllerIndex: func(obj any) ([]string, error) {
-		rs, ok := obj.(*apps.ReplicaSet)
-		if !ok {
-			return nil, nil
-		}
-		return []string{controller.PodControllerIndexKey(rs.Namespace, metav1.GetControllerOfNoCopy(rs))}, nil
-	}})
-}
 
 // gather takes the snapshot of a Deployment from the caches, adopting and releasing ReplicaSets
 // on the way.
@@ -85,7 +65,7 @@ func (dc *DeploymentController) claim(ctx context.Context, d *apps.Deployment) (
 	}
 	var candidates []*apps.ReplicaSet
 	for _, owner := range []*metav1.OwnerReference{metav1.NewControllerRef(d, controllerKind), nil} {
-		objs, err := dc.rsIndexer.ByIndex(controllerIndex, controller.PodControllerIndexKey(d.Namespace, owner))
+		objs, err := dc.rsIndexer.ByIndex(controller.ReplicaSetControllerIndex, controller.PodControllerIndexKey(d.Namespace, owner))
 		if err != nil {
 			return nil, err
 		}

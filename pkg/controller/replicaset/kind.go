@@ -45,9 +45,6 @@ type Kind interface {
 	Object(set *apps.ReplicaSet) runtime.Object
 }
 
-// siblingsIndex is the index of ReplicaSets by their controller.
-const siblingsIndex = "replicaSetController"
-
 // replicaSets is the Kind of ReplicaSets.
 type replicaSets struct {
 	informer cache.SharedIndexInformer
@@ -59,21 +56,7 @@ var _ Kind = &replicaSets{}
 
 func newReplicaSets(informer appsinformers.ReplicaSetInformer, client clientset.Interface) (*replicaSets, error) {
 	k := &replicaSets{informer: informer.Informer(), lister: informer.Lister(), client: client}
-	if _, exists := k.informer.GetIndexer().GetIndexers()[siblingsIndex]; exists {
-		return k, nil
-	}
-	err := k.informer.AddIndexers(cache.Indexers{siblingsIndex: func(obj any) ([]string, error) {
-		set, ok := obj.(*apps.ReplicaSet)
-		if !ok {
-			return nil, nil
-		}
-		owner := metav1.GetControllerOfNoCopy(set)
-		if owner == nil {
-			return nil, nil
-		}
-		return []string{controller.PodControllerIndexKey(set.Namespace, owner)}, nil
-	}})
-	return k, err
+	return k, controller.AddReplicaSetControllerIndexer(k.informer)
 }
 
 func (k *replicaSets) GroupVersionKind() schema.GroupVersionKind {
@@ -101,9 +84,9 @@ func (k *replicaSets) Siblings(set *apps.ReplicaSet) ([]*apps.ReplicaSet, error)
 	if owner == nil {
 		return []*apps.ReplicaSet{set}, nil
 	}
-	objs, err := k.informer.GetIndexer().ByIndex(siblingsIndex, controller.PodControllerIndexKey(set.Namespace, owner))
+	objs, err := k.informer.GetIndexer().ByIndex(controller.ReplicaSetControllerIndex, controller.PodControllerIndexKey(set.Namespace, owner))
 	if err != nil {
-		return nil, fmt.Errorf("looking up replica sets in index %s: %w", siblingsIndex, err)
+		return nil, fmt.Errorf("looking up replica sets in index %s: %w", controller.ReplicaSetControllerIndex, err)
 	}
 	siblings := make([]*apps.ReplicaSet, 0, len(objs))
 	for _, obj := range objs {

@@ -36,8 +36,9 @@ type Reader interface {
 	LastStoreSyncResourceVersion() string
 }
 
-// StaleError says that a cache has not seen the owner's last write yet. The sync returns it and is
-// retried with back-off.
+// StaleError says that a cache has not seen the owner's last write yet. It is no failure: the event
+// of that very write brings the owner's key back, so the sync only asks to be called again shortly
+// in case it does not (worker.RequeueAfter).
 type StaleError struct {
 	ReadRV        string
 	WroteRV       string
