@@ -90,19 +90,47 @@ func TestMistakesAreALineEachAndExitCodeIsOne(t *testing.T) {
 }
 
 func TestBadConfigurationIsALinePerProblem(t *testing.T) {
-	p := startProgram(t, "--master=http://127.0.0.1:1", "--controllers=foo,bar", "--concurrent-deployment-syncs=0")
-	if code := p.wait(t); code != 1 {
-		t.Errorf("exit code %d, want 1", code)
+	tests := []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"flags of the controllers", []string{"--controllers=foo,bar", "--concurrent-deployment-syncs=0"}, []string{
+			`(?m)^\s+--controllers: "foo" is not in the list of known controllers`,
+			`(?m)^\s+--controllers: "bar" is not in the list of known controllers`,
+			`(?m)^\s+--concurrent-deployment-syncs=0: `,
+		}},
+		{"a feature gate beside others", []string{"--feature-gates=Foo=true", "--controllers=foo"}, []string{
+			`(?m)^\s.*unrecognized feature gate: Foo`,
+			`(?m)^\s+--controllers: "foo" is not in the list of known controllers`,
+		}},
+		{"logging beside others", []string{"--logging-format=yaml", "--controllers=foo"}, []string{
+			`(?m)^\s.*--logging-format.*yaml`,
+			`(?m)^\s+--controllers: "foo" is not in the list of known controllers`,
+		}},
 	}
-	for _, want := range []string{
-		`(?m)"command failed" err=<$`,
-		`(?m)^\s+--controllers: "foo" is not in the list of known controllers`,
-		`(?m)^\s+--controllers: "bar" is not in the list of known controllers`,
-		`(?m)^\s+--concurrent-deployment-syncs=0: `,
-	} {
-		if !regexp.MustCompile(want).MatchString(p.stderr.String()) {
-			t.Errorf("stderr lacks %s:\n%s", want, p.stderr.String())
-		}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p := startProgram(t, append(test.args, "--master=http://127.0.0.1:1")...)
+			if code := p.wait(t); code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			for _, want := range append(test.want, `(?m)"command failed" err=<$`) {
+				if n := len(regexp.MustCompile(want).FindAllString(p.stderr.String(), -1)); n != 1 {
+					t.Errorf("stderr has %d lines like %s, want 1:\n%s", n, want, p.stderr.String())
+				}
+			}
+		})
+	}
+}
+
+func TestDeprecatedFlagsAreNamed(t *testing.T) {
+	p := startProgram(t, "--insecure-port=0", "--version")
+	if code := p.wait(t); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if got := p.stderr.String(); strings.Count(got, "Flag --insecure-port has been deprecated") != 1 {
+		t.Errorf("stderr does not say once that the flag is deprecated:\n%s", got)
 	}
 }
 

@@ -25,6 +25,8 @@ func (e argumentErrors) Error() string { return strings.Join(e, "\nError: ") }
 // who has several to mend learns of all of them.
 func parseArgs(cmd *cobra.Command, args []string) error {
 	flags := cmd.Flags()
+	// What pflag itself has to say is that a flag is deprecated.
+	flags.SetOutput(cmd.ErrOrStderr())
 	var problems argumentErrors
 	var positional []string
 	for len(args) > 0 {

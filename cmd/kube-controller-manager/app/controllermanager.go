@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
 	basecompatibility "k8s.io/component-base/compatibility"
@@ -53,7 +55,13 @@ func NewControllerManagerCommand() *cobra.Command {
 			return parseArgs(cmd, args)
 		},
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			return onePerLine(s.ComponentGlobalsRegistry.Set())
+			err := s.ComponentGlobalsRegistry.Set()
+			if err == nil {
+				return nil
+			}
+			// The other flags need no gates to be judged by: the user learns of all mistakes at once.
+			rest := s.Validate(KnownControllers(), ControllersDisabledByDefault(), ControllerAliases())
+			return onePerLine(utilerrors.NewAggregate([]error{err, rest}))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if printVersion(cmd) {
@@ -101,15 +109,15 @@ func printVersion(cmd *cobra.Command) bool {
 func runCommand(cmd *cobra.Command, s *options.KubeControllerManagerOptions) error {
 	ctx := cmd.Context()
 	gates := s.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
-	if err := logsapi.ValidateAndApply(s.Logs, gates); err != nil {
-		return onePerLine(err)
+	logsErr := logsapi.ValidateAndApply(s.Logs, gates)
+	if logsErr == nil {
+		cliflag.PrintFlags(cmd.Flags())
 	}
-	cliflag.PrintFlags(cmd.Flags())
 
 	// What the configuration starts (the event broadcaster) must survive the signal to stop: the
 	// last events are sent while the controllers wind up.
 	c, err := s.Config(context.WithoutCancel(ctx), KnownControllers(), ControllersDisabledByDefault(), ControllerAliases())
-	if err != nil {
+	if err := cmp.Or(err, logsErr); err != nil { // err names the logging flags too, with all others
 		return onePerLine(err)
 	}
 	warnOfUnusedFlags(klog.FromContext(ctx), s)
@@ -121,13 +129,21 @@ func runCommand(cmd *cobra.Command, s *options.KubeControllerManagerOptions) err
 	return Run(ctx, c.Complete())
 }
 
-// onePerLine makes each problem of an aggregate a line of its own.
+// onePerLine makes each problem of an aggregate a line of its own, and each of them only one.
 func onePerLine(err error) error {
 	var aggregate utilerrors.Aggregate
 	if !errors.As(err, &aggregate) {
 		return err
 	}
-	return errors.Join(utilerrors.Flatten(aggregate).Errors()...)
+	seen := sets.New[string]()
+	var problems []error
+	for _, problem := range utilerrors.Flatten(aggregate).Errors() {
+		if !seen.Has(problem.Error()) {
+			seen.Insert(problem.Error())
+			problems = append(problems, problem)
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // Run runs the manager until ctx is done, and then returns nil once the controllers have stopped
