@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,20 +21,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app"
 	"github.com/kcm-dev/kcm/test/integration/framework"
 )
 
-// builtControllers are the controllers of this release, as /healthz names them.
+// builtControllers are the controllers that this release has and runs by default, by canonical name.
 func builtControllers() []string {
-	return []string{
-		"deployment-controller",
-		"namespace-controller",
-		"replicaset-controller",
-		"replicationcontroller-controller",
-		"root-ca-certificate-publisher-controller",
-		"serviceaccount-controller",
-		"serviceaccount-token-controller",
-	}
+	missing := append(app.ControllersNotAvailable(), app.ControllersDisabledByDefault()...)
+	return slices.DeleteFunc(app.KnownControllers(), func(name string) bool { return slices.Contains(missing, name) })
 }
 
 // startLeader starts one manager and waits until it leads and its controllers run.

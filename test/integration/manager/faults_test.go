@@ -51,7 +51,7 @@ func TestEveryFaultEndsInTheSameState(t *testing.T) {
 	}{
 		{name: "none"},
 		{name: "writes are carried out but the answer is lost", rules: []faultproxy.Rule{{Match: writes, Drop: faultproxy.DropAfter, Times: 10}}, lost: true},
-		{name: "creates are carried out but the connection is cut", rules: []faultproxy.Rule{{Match: creates, Drop: faultproxy.DropAfter, CutConnection: true, Times: 5}}, lost: true},
+		{name: "creates are carried out but the connection is cut", rules: []faultproxy.Rule{{Match: creates, Drop: faultproxy.DropAfter, CutConnection: true, Times: 3}}, lost: true},
 		{name: "writes are lost", rules: []faultproxy.Rule{{Match: writes, Drop: faultproxy.DropBefore, Times: 10}}},
 		{name: "conflicts", rules: []faultproxy.Rule{{Match: faultproxy.Match{Verbs: []string{"update", "patch"}, Path: notElection}, Status: 409, Times: 10}}},
 		{name: "server errors", rules: []faultproxy.Rule{{Match: writes, Status: 500, Times: 10}}},
