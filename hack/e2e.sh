@@ -5,10 +5,12 @@
 # Runs the end-to-end tests (test/e2e) on a cluster: the one of a kubeconfig, or a local one that is started for them
 # with this checkout's manager and stopped after them.
 #
-#   hack/e2e.sh [--kubeconfig FILE] [--kcm BINARY] [--label-filter EXPRESSION] [flag of go test or -ginkgo.* ...]
+#   hack/e2e.sh [--kubeconfig FILE] [--kcm BINARY] [--kcm-arg FLAG]... [--label-filter EXPRESSION]
+#               [flag of go test or -ginkgo.*]...
 #
 #   --kubeconfig     an administrator's; say that of hack/kind-up.sh, or of make up
 #   --kcm            a manager binary for the local cluster, upstream's too; default: this checkout's
+#   --kcm-arg        a flag for it, such as --kcm-arg=--feature-gates=AllAlpha=true
 #   --label-filter   which specs: 'deployment-controller', '!slow', 'namespace-controller || leader-election'
 #
 # The result is also in _output/e2e/junit.xml.
@@ -27,24 +29,24 @@ while [ $# -gt 0 ]; do
       sed -n '/^# Runs/,/^$/{s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}"
       exit 0
       ;;
-    --kubeconfig | --kcm | --label-filter)
+    --kubeconfig | --kcm | --kcm-arg | --label-filter)
       [ $# -ge 2 ] || { echo "error: hack/e2e.sh: $1 needs a value" >&2 && exit 1; }
       case $1 in
         --kubeconfig) kubeconfig=$2 ;;
-        --kcm) up_flags+=("--kcm=$2") ;;
+        --kcm | --kcm-arg) up_flags+=("$1=$2") ;;
         --label-filter) filter=$2 ;;
       esac
       shift
       ;;
     --kubeconfig=*) kubeconfig=${1#*=} ;;
-    --kcm=*) up_flags+=("$1") ;;
+    --kcm=* | --kcm-arg=*) up_flags+=("$1") ;;
     --label-filter=*) filter=${1#*=} ;;
     *) test_flags+=("$1") ;;
   esac
   shift
 done
 if [ -n "$kubeconfig" ]; then
-  [ ${#up_flags[@]} = 0 ] || { echo "error: hack/e2e.sh: --kcm is for the local cluster, and --kubeconfig names another" >&2 && exit 1; }
+  [ ${#up_flags[@]} = 0 ] || { echo "error: hack/e2e.sh: --kcm and --kcm-arg are for the local cluster, and --kubeconfig names another" >&2 && exit 1; }
   [ -r "$kubeconfig" ] || { echo "error: hack/e2e.sh: --kubeconfig: $kubeconfig cannot be read" >&2 && exit 1; }
   kubeconfig=$(realpath "$kubeconfig")
 fi
@@ -59,10 +61,12 @@ if [ -z "$kubeconfig" ]; then
   kubeconfig=$data/cluster/admin.conf
 fi
 
+if [ ! -t 1 ]; then
+  test_flags+=(-ginkgo.no-color)
+fi
 report=$KCM_ROOT/_output/e2e/junit.xml
 mkdir -p "$(dirname "$report")"
 echo "=== go test ./test/e2e"
 KCM_E2E_KUBECONFIG=$kubeconfig go test -count=1 -timeout 30m ./test/e2e \
   -ginkgo.junit-report="$report" -ginkgo.label-filter="$filter" -ginkgo.show-node-events=false "${test_flags[@]}"
-# The name within the folder is the same for all machines.
 echo "=== JUnit: _output/e2e/junit.xml"

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// cleanupTimeout is how long a namespace may take to go. Real pods have 30 seconds of grace.
-const cleanupTimeout = 2 * time.Minute
+// cleanupTimeout is how long the API server may take to answer when all is over.
+const cleanupTimeout = time.Minute
 
 // cluster is what a spec has of the cluster: an administrator's client, and a namespace of its own.
 type cluster struct {
@@ -59,8 +59,8 @@ func (c *cluster) newNamespace(ctx context.Context, labels map[string]string) st
 		if CurrentSpecReport().Failed() {
 			c.report(ctx, ns.Name)
 		}
+		// Not waited for: a spec of the namespace-controller does that.
 		c.deleteNamespace(ctx, ns.Name)
-		c.waitForNoNamespace(ctx, ns.Name)
 	}, NodeTimeout(cleanupTimeout))
 	Eventually(func(ctx context.Context) error {
 		_, err := c.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})

@@ -28,8 +28,8 @@ var _ = Describe("A Deployment", Label("deployment-controller"), func() {
 	const name = "web"
 
 	It("rolls out, is scaled, and reports it", func(ctx SpecContext) {
-		d := c.createDeployment(ctx, name, 3, nil)
-		d = c.waitForRollout(ctx, name, 3)
+		c.createDeployment(ctx, name, 3, nil)
+		d := c.waitForRollout(ctx, name, 3)
 		Expect(conditions(d)).To(Equal(map[string]string{"Available": "True MinimumReplicasAvailable", "Progressing": "True NewReplicaSetAvailable"}))
 		Expect(d.Annotations).To(HaveKeyWithValue(revisionAnnotation, "1"))
 		sets := c.replicaSets(ctx, d)
