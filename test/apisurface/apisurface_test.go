@@ -46,6 +46,7 @@ import (
 	deploymentutil "github.com/kcm-dev/kcm/pkg/controller/deployment/util"
 	"github.com/kcm-dev/kcm/pkg/controller/namespace"
 	"github.com/kcm-dev/kcm/pkg/controller/replicaset"
+	"github.com/kcm-dev/kcm/pkg/controller/replication"
 	serviceaccountcontroller "github.com/kcm-dev/kcm/pkg/controller/serviceaccount"
 	"github.com/kcm-dev/kcm/pkg/serviceaccount"
 )
@@ -167,6 +168,15 @@ var (
 	_ schema.GroupVersionKind                                                                                                                       = replicaset.ReplicaSetController{}.GroupVersionKind
 )
 
+// pkg/controller/replication
+const _ = replication.BurstReplicas
+
+var (
+	_ func(context.Context, coreinformers.PodInformer, coreinformers.ReplicationControllerInformer, clientset.Interface, int) *replication.ReplicationManager = replication.NewReplicationManager
+	_ runner                                                                                                                                                  = (*replication.ReplicationManager)(nil)
+	_ runner                                                                                                                                                  = replication.ReplicationManager{}.ReplicaSetController
+)
+
 // pkg/controller/serviceaccount, with our own TokenGenerator in place of upstream's.
 var (
 	_ func() serviceaccountcontroller.ServiceAccountsControllerOptions                                                                                                                                                                      = serviceaccountcontroller.DefaultServiceAccountsControllerOptions
@@ -208,6 +218,9 @@ func TestConstantsHaveUpstreamsValues(t *testing.T) {
 	}
 	if replicaset.BurstReplicas != 500 {
 		t.Errorf("BurstReplicas = %d, want 500", replicaset.BurstReplicas)
+	}
+	if replication.BurstReplicas != 500 {
+		t.Errorf("replication.BurstReplicas = %d, want 500", replication.BurstReplicas)
 	}
 	if got := controller.NoResyncPeriodFunc(); got != 0 {
 		t.Errorf("NoResyncPeriodFunc() = %s, want 0", got)
