@@ -59,8 +59,8 @@ type ControllersOptions struct {
 // goroutine that was started by or for them has ended.
 //
 // Objects from the informers come without managedFields, as in the manager.
-// Set KUBE_CACHE_MUTATION_DETECTOR=true (hack/test.sh does) to have changes of
-// cached objects panic.
+// With KUBE_CACHE_MUTATION_DETECTOR=true in the environment, changes of cached
+// objects panic.
 func (e *Env) Controllers(t testing.TB, opts ControllersOptions) *Controllers {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

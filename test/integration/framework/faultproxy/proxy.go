@@ -159,25 +159,22 @@ func (p *Proxy) Add(r Rule) *ActiveRule {
 
 // CutWatches cuts all open watches that match and returns their number.
 func (p *Proxy) CutWatches(m Match) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for w := range p.watches {
-		if m.matches(w.call) {
-			w.cancel(errCut)
-			n++
-		}
-	}
-	return n
+	return p.eachWatch(m, func(w *openWatch) { w.cancel(errCut) })
 }
 
 // OpenWatches is the number of matching watches that are open now.
 func (p *Proxy) OpenWatches(m Match) int {
+	return p.eachWatch(m, func(*openWatch) {})
+}
+
+// eachWatch calls do for all open watches that match and returns their number.
+func (p *Proxy) eachWatch(m Match, do func(*openWatch)) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
 	for w := range p.watches {
 		if m.matches(w.call) {
+			do(w)
 			n++
 		}
 	}
