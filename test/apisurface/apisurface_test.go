@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	cliflag "k8s.io/component-base/cli/flag"
 	basecompatibility "k8s.io/component-base/compatibility"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
 
@@ -45,6 +46,8 @@ import (
 	"github.com/kcm-dev/kcm/pkg/controller/deployment"
 	deploymentutil "github.com/kcm-dev/kcm/pkg/controller/deployment/util"
 	"github.com/kcm-dev/kcm/pkg/controller/namespace"
+	"github.com/kcm-dev/kcm/pkg/controller/podgc"
+	podgcmetrics "github.com/kcm-dev/kcm/pkg/controller/podgc/metrics"
 	"github.com/kcm-dev/kcm/pkg/controller/replicaset"
 	"github.com/kcm-dev/kcm/pkg/controller/replication"
 	serviceaccountcontroller "github.com/kcm-dev/kcm/pkg/controller/serviceaccount"
@@ -159,6 +162,16 @@ var (
 	_ runner                                                                                                                                                                                                         = (*namespace.NamespaceController)(nil)
 )
 
+// pkg/controller/podgc, pkg/controller/podgc/metrics
+const _ = podgcmetrics.PodGCReasonTerminatingOutOfService
+
+var (
+	_ func(ctx context.Context, kubeClient clientset.Interface, podInformer coreinformers.PodInformer, nodeInformer coreinformers.NodeInformer, terminatedPodThreshold int) *podgc.PodGCController                                              = podgc.NewPodGC
+	_ func(ctx context.Context, kubeClient clientset.Interface, podInformer coreinformers.PodInformer, nodeInformer coreinformers.NodeInformer, terminatedPodThreshold int, gcCheckPeriod, quarantineTime time.Duration) *podgc.PodGCController = podgc.NewPodGCInternal
+	_ func(*podgc.PodGCController, context.Context)                                                                                                                                                                                             = (*podgc.PodGCController).Run
+	_ *metrics.CounterVec                                                                                                                                                                                                                       = podgcmetrics.DeletingPodsTotal
+)
+
 // pkg/controller/replicaset
 const _ = replicaset.BurstReplicas
 
@@ -211,6 +224,8 @@ func TestConstantsHaveUpstreamsValues(t *testing.T) {
 		deploymentutil.NewRSAvailableReason:       "NewReplicaSetAvailable",
 		deploymentutil.RevisionAnnotation:         "deployment.kubernetes.io/revision",
 		deploymentutil.TimedOutReason:             "ProgressDeadlineExceeded",
+
+		podgcmetrics.PodGCReasonTerminatingOutOfService: "out-of-service",
 	} {
 		if got != want {
 			t.Errorf("constant is %q, want %q", got, want)

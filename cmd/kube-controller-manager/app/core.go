@@ -21,6 +21,7 @@ import (
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
 
 	"github.com/kcm-dev/kcm/pkg/controller/namespace"
+	"github.com/kcm-dev/kcm/pkg/controller/podgc"
 	"github.com/kcm-dev/kcm/pkg/controller/replication"
 	serviceaccountcontroller "github.com/kcm-dev/kcm/pkg/controller/serviceaccount"
 	"github.com/kcm-dev/kcm/pkg/serviceaccount"
@@ -151,4 +152,17 @@ func newReplicationController(ctx context.Context, cc ControllerContext, name st
 		client,
 		replication.BurstReplicas)
 	return newWorkerLoop(name, c, cc.ComponentConfig.ReplicationController.ConcurrentRCSyncs), nil
+}
+
+func newPodGarbageCollectorController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	client, err := cc.ClientBuilder.Client("pod-garbage-collector")
+	if err != nil {
+		return nil, err
+	}
+	c := podgc.NewPodGC(ctx,
+		client,
+		cc.InformerFactory.Core().V1().Pods(),
+		cc.InformerFactory.Core().V1().Nodes(),
+		int(cc.ComponentConfig.PodGCController.TerminatedPodGCThreshold))
+	return newControllerLoop(name, c, c.Run), nil
 }
