@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/server/flagz"
 	apiserveroptions "k8s.io/apiserver/pkg/server/options"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
+	batchinformers "k8s.io/client-go/informers/batch/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
@@ -51,6 +52,7 @@ import (
 	"github.com/kcm-dev/kcm/pkg/controller/replicaset"
 	"github.com/kcm-dev/kcm/pkg/controller/replication"
 	serviceaccountcontroller "github.com/kcm-dev/kcm/pkg/controller/serviceaccount"
+	"github.com/kcm-dev/kcm/pkg/controller/ttlafterfinished"
 	"github.com/kcm-dev/kcm/pkg/serviceaccount"
 )
 
@@ -206,6 +208,12 @@ var _ = serviceaccountcontroller.TokensControllerOptions{
 	RootCA:               []byte(nil),
 	MaxRetries:           0,
 }
+
+// pkg/controller/ttlafterfinished
+var (
+	_ func(context.Context, batchinformers.JobInformer, clientset.Interface) *ttlafterfinished.Controller = ttlafterfinished.New
+	_ runner                                                                                              = (*ttlafterfinished.Controller)(nil)
+)
 
 // runner is what every controller's Run looks like upstream.
 type runner interface {

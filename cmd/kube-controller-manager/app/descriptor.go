@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-base/featuregate"
@@ -117,7 +118,8 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 		{Name: names.PersistentVolumeClaimProtectionController, Aliases: []string{"pvc-protection"}},
 		{Name: names.PersistentVolumeProtectionController, Aliases: []string{"pv-protection"}},
 		{Name: names.VolumeAttributesClassProtectionController, FeatureGates: gates{features.VolumeAttributesClass}},
-		{Name: names.TTLAfterFinishedController, Aliases: []string{"ttl-after-finished"}},
+		{Name: names.TTLAfterFinishedController, Aliases: []string{"ttl-after-finished"},
+			Watches: batchV1("jobs"), Constructor: newTTLAfterFinishedController},
 		{Name: names.RootCACertificatePublisherController, Aliases: []string{"root-ca-cert-publisher"},
 			Watches: coreV1("configmaps", "namespaces"), Constructor: newRootCACertificatePublisherController},
 		{Name: names.KubeAPIServerClusterTrustBundlePublisherController, FeatureGates: gates{features.ClusterTrustBundle}},
@@ -182,6 +184,10 @@ func coreV1(resources ...string) []schema.GroupVersionResource {
 
 func appsV1(resources ...string) []schema.GroupVersionResource {
 	return inVersion(appsv1.SchemeGroupVersion, resources)
+}
+
+func batchV1(resources ...string) []schema.GroupVersionResource {
+	return inVersion(batchv1.SchemeGroupVersion, resources)
 }
 
 func inVersion(version schema.GroupVersion, resources []string) []schema.GroupVersionResource {
