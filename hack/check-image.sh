@@ -43,7 +43,8 @@ cat >"$root/kubeconfig" <<KUBECONFIG
  "users": [{"name": "none", "user": {"token": "none"}}]}
 KUBECONFIG
 install -m 644 "$root/kubeconfig" "$root/image/kubeconfig"
-env -i chroot --userspec=65532:65532 "$root/image" /usr/local/bin/kube-controller-manager --kubeconfig=/kubeconfig \
+chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)
+env -i "$chroot" --userspec=65532:65532 "$root/image" /usr/local/bin/kube-controller-manager --kubeconfig=/kubeconfig \
   --secure-port="$port" --bind-address=127.0.0.1 >"$root/log" 2>&1 &
 pid=$!
 for _ in $(seq 100); do
