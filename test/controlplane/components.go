@@ -94,18 +94,6 @@ func (c *ControlPlane) apiServer() (*component, error) {
 		// manager that is tried here has it: pods would wait for ever.
 		args = append(args, "--disable-admission-plugins=TaintNodesByCondition")
 	}
-	if c.options.AuditLog {
-		policy, err := c.writeAuditPolicy()
-		if err != nil {
-			return nil, err
-		}
-		args = append(args,
-			"--audit-policy-file="+policy,
-			"--audit-log-path="+c.auditLogPath(),
-			// Rotation would hide events from AuditEvents.
-			"--audit-log-maxsize=0",
-			"--audit-log-mode=blocking")
-	}
 	args = append(args, featureGateArgs(c.options.FeatureGates)...)
 	args = append(args, c.options.APIServerArgs...)
 	return &component{

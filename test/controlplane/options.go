@@ -48,8 +48,6 @@ type Options struct {
 	APIServerArgs []string
 	// FeatureGates of kube-apiserver, kube-scheduler not included. The manager's are the caller's business.
 	FeatureGates map[string]bool
-	// AuditLog records every write (see AuditEvents). AuditReads adds get, list and watch.
-	AuditLog, AuditReads bool
 
 	// Scheduler also runs kube-scheduler.
 	Scheduler bool
@@ -101,9 +99,6 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Nodes < 0 {
 		errs = append(errs, fmt.Errorf("option Nodes is %d, must be 0 or more", o.Nodes))
-	}
-	if o.AuditReads && !o.AuditLog {
-		errs = append(errs, errors.New("option AuditReads needs option AuditLog"))
 	}
 	o.ServiceCIDR = cmp.Or(o.ServiceCIDR, DefaultServiceCIDR)
 	o.PodCIDR = cmp.Or(o.PodCIDR, DefaultPodCIDR)

@@ -20,10 +20,9 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	}{
 		"detached without a folder":   {Options{Detached: true}, "option Detached needs option Dir"},
 		"negative nodes":              {Options{Nodes: -1}, "option Nodes is -1, must be 0 or more"},
-		"reads without an audit log":  {Options{AuditReads: true}, "option AuditReads needs option AuditLog"},
 		"service CIDR that is none":   {Options{ServiceCIDR: "10.0.0.1"}, "option ServiceCIDR: invalid CIDR address: 10.0.0.1"},
 		"pod CIDR that is none":       {Options{PodCIDR: "x"}, "option PodCIDR: invalid CIDR address: x"},
-		"two at once, first reported": {Options{Nodes: -1, AuditReads: true}, "option Nodes is -1, must be 0 or more\noption AuditReads"},
+		"two at once, first reported": {Options{Nodes: -1, PodCIDR: "x"}, "option Nodes is -1, must be 0 or more\noption PodCIDR"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Start(t.Context(), tc.options)

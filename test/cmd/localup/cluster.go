@@ -138,7 +138,7 @@ func (c *cluster) down(purge bool) error {
 
 // purge removes what a cluster writes, and the folder only if nothing else is in it.
 func (c *cluster) purge() error {
-	for _, name := range []string{"etcd", "pki", "kubeconfig", "logs", "run", "kwok-stages.yaml", "audit-policy.yaml", "example.yaml", "admin.conf", ".lock", markerFile} {
+	for _, name := range []string{"etcd", "pki", "kubeconfig", "logs", "run", "kwok-stages.yaml", "example.yaml", "admin.conf", ".lock", markerFile} {
 		if err := os.RemoveAll(filepath.Join(c.dir, name)); err != nil {
 			return fmt.Errorf("--purge: %w", err)
 		}
