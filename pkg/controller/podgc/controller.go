@@ -148,13 +148,20 @@ func (c *PodGCController) syncLostNode(ctx context.Context, name string) error {
 	if node, err := c.cachedNode(name); err != nil || node != nil {
 		return err
 	}
+	victims, err := c.victimsOn(name, nil, metrics.PodGCReasonOrphaned)
+	if err != nil || len(victims) == 0 {
+		return err
+	}
 	switch _, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}); {
 	case err == nil:
 		return nil // the cache is late
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("asking whether node %s exists: %w", name, err)
 	}
-	return c.condemn(name, nil, metrics.PodGCReasonOrphaned)
+	for _, v := range victims {
+		c.deletions.Add(v)
+	}
+	return nil
 }
 
 // syncOutOfServiceNode enqueues the terminating Pods on a node that is out of service, if
@@ -167,21 +174,27 @@ func (c *PodGCController) syncOutOfServiceNode(ctx context.Context, name string)
 	case err != nil:
 		return fmt.Errorf("asking whether node %s is out of service: %w", name, err)
 	}
-	return c.condemn(name, node, metrics.PodGCReasonTerminatingOutOfService)
+	victims, err := c.victimsOn(name, node, metrics.PodGCReasonTerminatingOutOfService)
+	for _, v := range victims {
+		c.deletions.Add(v)
+	}
+	return err
 }
 
-// condemn enqueues the Pods of a node for which the reason holds.
-func (c *PodGCController) condemn(nodeName string, node *v1.Node, reason string) error {
+// victimsOn returns the Pods of a node for which the reason holds. node is nil when it is
+// not known.
+func (c *PodGCController) victimsOn(nodeName string, node *v1.Node, reason string) ([]victim, error) {
 	objs, err := c.podIndexer.ByIndex(controller.PodNodeNameKeyIndex, nodeName)
 	if err != nil {
-		return fmt.Errorf("looking up the pods on node %s: %w", nodeName, err)
+		return nil, fmt.Errorf("looking up the pods on node %s: %w", nodeName, err)
 	}
+	var victims []victim
 	for _, obj := range objs {
 		if pod, ok := obj.(*v1.Pod); ok && !isSettled(pod) && reasonHolds(reason, pod, node) {
-			c.deletions.Add(newVictim(pod, reason))
+			victims = append(victims, newVictim(pod, reason))
 		}
 	}
-	return nil
+	return victims, nil
 }
 
 // cachedNode returns a node from the cache, nil when it is not there.

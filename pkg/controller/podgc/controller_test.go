@@ -54,7 +54,7 @@ func TestQuarantine(t *testing.T) {
 			c.wait(25 * time.Second) // a pass sees it
 			_ = c.nodeCache.Delete(gone)
 		}, askAndDelete},
-		{"pod goes by itself", []runtime.Object{running}, nil, func(c *cluster) { _ = c.podCache.Delete(running) }, "get nodes gone"},
+		{"pod goes by itself", []runtime.Object{running}, nil, func(c *cluster) { _ = c.podCache.Delete(running) }, ""},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
