@@ -15,12 +15,15 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	apiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/flagz"
 	apiserveroptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/discovery"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	batchinformers "k8s.io/client-go/informers/batch/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
@@ -46,6 +49,7 @@ import (
 	"github.com/kcm-dev/kcm/pkg/controller/certificates/rootcacertpublisher"
 	"github.com/kcm-dev/kcm/pkg/controller/deployment"
 	deploymentutil "github.com/kcm-dev/kcm/pkg/controller/deployment/util"
+	"github.com/kcm-dev/kcm/pkg/controller/garbagecollector"
 	"github.com/kcm-dev/kcm/pkg/controller/namespace"
 	"github.com/kcm-dev/kcm/pkg/controller/podgc"
 	podgcmetrics "github.com/kcm-dev/kcm/pkg/controller/podgc/metrics"
@@ -54,6 +58,7 @@ import (
 	serviceaccountcontroller "github.com/kcm-dev/kcm/pkg/controller/serviceaccount"
 	"github.com/kcm-dev/kcm/pkg/controller/ttlafterfinished"
 	"github.com/kcm-dev/kcm/pkg/serviceaccount"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/informerfactory"
 )
 
 // cmd/kube-controller-manager/app
@@ -157,6 +162,23 @@ var (
 func _(d *appsv1.Deployment, rsList []*appsv1.ReplicaSet) (*corev1.PodList, error) {
 	return deploymentutil.ListPods(d, rsList, func(string, metav1.ListOptions) (*corev1.PodList, error) { return nil, nil })
 }
+
+// pkg/controller/garbagecollector
+var (
+	_ func(ctx context.Context, kubeClient clientset.Interface, metadataClient metadata.Interface, mapper meta.ResettableRESTMapper, ignoredResources map[schema.GroupResource]struct{}, sharedInformers informerfactory.InformerFactory, informersStarted <-chan struct{}) (*garbagecollector.GarbageCollector, error) = garbagecollector.NewGarbageCollector
+
+	_ func(ctx context.Context, kubeClient clientset.Interface, metadataClient metadata.Interface, mapper meta.ResettableRESTMapper, graphBuilder *garbagecollector.GraphBuilder) (*garbagecollector.GarbageCollector, error) = garbagecollector.NewComposedGarbageCollector
+
+	_ func(ctx context.Context, metadataClient metadata.Interface, mapper meta.ResettableRESTMapper, ignoredResources map[schema.GroupResource]struct{}, sharedInformers informerfactory.InformerFactory, informersStarted <-chan struct{}) *garbagecollector.GraphBuilder = garbagecollector.NewDependencyGraphBuilder
+
+	_ func() map[schema.GroupResource]struct{}                                                                     = garbagecollector.DefaultIgnoredResources
+	_ func(*garbagecollector.GarbageCollector, types.UID) bool                                                     = (*garbagecollector.GarbageCollector).GraphHasUID
+	_ func(*garbagecollector.GarbageCollector, klog.Logger) bool                                                   = (*garbagecollector.GarbageCollector).IsSynced
+	_ func(*garbagecollector.GarbageCollector, context.Context, int, time.Duration)                                = (*garbagecollector.GarbageCollector).Run
+	_ func(*garbagecollector.GarbageCollector, context.Context, discovery.ServerResourcesInterface, time.Duration) = (*garbagecollector.GarbageCollector).Sync
+	_ func(*garbagecollector.GraphBuilder, context.Context)                                                        = (*garbagecollector.GraphBuilder).Run
+	_ func(klog.Logger, discovery.ServerResourcesInterface) (map[schema.GroupVersionResource]struct{}, error)      = garbagecollector.GetDeletableResources
+)
 
 // pkg/controller/namespace
 var (

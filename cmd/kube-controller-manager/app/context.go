@@ -110,6 +110,16 @@ func (cc ControllerContext) startInformers(ctx context.Context) {
 	cc.ObjectOrMetadataInformerFactory.Start(ctx.Done())
 }
 
+// startUntil is a factory for controllers that ask for informers while they run. The informers stay
+// for the others when such a controller fails: whatever it starts them with, they run until done is
+// closed. One that has stopped could not be started again.
+type startUntil struct {
+	informerfactory.InformerFactory
+	done <-chan struct{}
+}
+
+func (f *startUntil) Start(<-chan struct{}) { f.InformerFactory.Start(f.done) }
+
 // resetRESTMapper forgets every 30 seconds what the mapper knows of the API, until ctx is done.
 func (cc ControllerContext) resetRESTMapper(ctx context.Context) {
 	ticker := time.NewTicker(restMapperResetPeriod)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,9 @@ import (
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/klog/v2"
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
+	"k8s.io/utils/ptr"
 
+	"github.com/kcm-dev/kcm/pkg/controller/garbagecollector"
 	"github.com/kcm-dev/kcm/pkg/controller/namespace"
 	"github.com/kcm-dev/kcm/pkg/controller/podgc"
 	"github.com/kcm-dev/kcm/pkg/controller/replication"
@@ -165,4 +168,57 @@ func newPodGarbageCollectorController(ctx context.Context, cc ControllerContext,
 		cc.InformerFactory.Core().V1().Nodes(),
 		int(cc.ComponentConfig.PodGCController.TerminatedPodGCThreshold))
 	return newControllerLoop(name, c, c.Run), nil
+}
+
+func garbageCollectorEnabled(config *kubectrlmgrconfig.KubeControllerManagerConfiguration) bool {
+	return ptr.Deref(config.GarbageCollectorController.EnableGarbageCollector, true)
+}
+
+// newGarbageCollectorController gives the collector twice the rate of requests that the user allows
+// others. It watches what discovery finds, with the manager's own credentials, and writes with those
+// of its service account.
+func newGarbageCollectorController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	const (
+		user = "generic-garbage-collector"
+		// syncPeriod is how often discovery is asked what there is to watch, and how long a new
+		// resource is waited for where that matters.
+		syncPeriod = 30 * time.Second
+	)
+	client, err := cc.ClientBuilder.Client(user)
+	if err != nil {
+		return nil, err
+	}
+	discoveryClient, err := cc.ClientBuilder.DiscoveryClient(user)
+	if err != nil {
+		return nil, err
+	}
+	config, err := cc.ClientBuilder.Config(user)
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	if cc.ClientLimitsGiven {
+		config.QPS *= 2
+	}
+	metadataClient, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating the garbage collector's metadata client: %w", err)
+	}
+	informersClient, err := cc.RootClientBuilder.MetadataClient("metadata-informers")
+	if err != nil {
+		return nil, err
+	}
+	graph := garbagecollector.NewDependencyGraphBuilder(ctx, informersClient, cc.RESTMapper,
+		garbagecollector.DefaultIgnoredResources(), cc.ObjectOrMetadataInformerFactory, cc.InformersStarted)
+	gc, err := garbagecollector.NewComposedGarbageCollector(ctx, client, metadataClient, cc.RESTMapper, graph)
+	if err != nil {
+		return nil, fmt.Errorf("failed to start the generic garbage collector: %w", err)
+	}
+	workers := int(cc.ComponentConfig.GarbageCollectorController.ConcurrentGCSyncs)
+	return newControllerLoop(name, gc, func(ctx context.Context) {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() { gc.Sync(ctx, discoveryClient, syncPeriod) })
+		gc.Run(ctx, workers, syncPeriod)
+	}), nil
 }

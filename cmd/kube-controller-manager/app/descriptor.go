@@ -91,7 +91,9 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 			Watches: coreV1("namespaces"), ResyncPeriod: namespaceSyncPeriod, Constructor: newNamespaceController},
 		{Name: names.ServiceAccountController, Aliases: []string{"serviceaccount"},
 			Watches: coreV1("serviceaccounts", "namespaces"), Constructor: newServiceAccountController},
-		{Name: names.GarbageCollectorController, Aliases: []string{"garbagecollector"}},
+		// It watches what discovery finds.
+		{Name: names.GarbageCollectorController, Aliases: []string{"garbagecollector"},
+			Configured: garbageCollectorEnabled, Constructor: newGarbageCollectorController},
 		{Name: names.DaemonSetController, Aliases: []string{"daemonset"}},
 		{Name: names.JobController, Aliases: []string{"job"}},
 		{Name: names.DeploymentController, Aliases: []string{"deployment"},

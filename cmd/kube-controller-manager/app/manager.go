@@ -178,6 +178,7 @@ func (m *manager) runControllers(ctx, background context.Context, cc ControllerC
 		}
 		return fmt.Errorf("failed to wait for apiserver being healthy: %w", err)
 	}
+	cc.ObjectOrMetadataInformerFactory = &startUntil{cc.ObjectOrMetadataInformerFactory, background.Done()}
 	controllers, err := buildControllers(ctx, cc, descriptors)
 	if err != nil {
 		return err
