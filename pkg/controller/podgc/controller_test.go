@@ -88,7 +88,7 @@ func TestLateCache(t *testing.T) {
 func TestNodeCannotBeAskedFor(t *testing.T) {
 	run(t, 0, []runtime.Object{newPod("a", "gone", v1.PodRunning)}, func(c *cluster) {
 		fails := 2
-		c.client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		c.react("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			fails--
 			return fails >= 0, nil, apierrors.NewInternalError(errors.New("down"))
 		})
@@ -264,7 +264,7 @@ func TestReasonIsCheckedAgain(t *testing.T) {
 			pod := newPod("a", "", v1.PodPending, deleting)
 			run(t, 0, []runtime.Object{newNode("n", v1.ConditionTrue)}, func(c *cluster) {
 				c.cache(pod)
-				c.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				c.react("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, apierrors.NewInternalError(errors.New("down"))
 				})
 				c.gc.deletions.Add(newVictim(pod, metrics.PodGCReasonTerminatingUnscheduled))
@@ -324,8 +324,9 @@ func TestFailures(t *testing.T) {
 				pod := newPod("a", "", v1.PodPending, deleting, func(p *v1.Pod) { p.Namespace = namespace })
 				c.cache(pod)
 				c.serve(pod)
+				totalBefore, failedBefore := counted(t, namespace) // of an earlier run in this process
 				failures := 1
-				c.client.PrependReactor(tc.verb, "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				c.react(tc.verb, "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 					failures--
 					return failures >= 0, nil, tc.err
 				})
@@ -333,7 +334,7 @@ func TestFailures(t *testing.T) {
 				c.requests()
 				c.wait(time.Second)
 				c.want("after the failure", tc.then)
-				if total, failed := counted(t, namespace); total != tc.total || failed != tc.failed {
+				if total, failed := counted(t, namespace); total-totalBefore != tc.total || failed-failedBefore != tc.failed {
 					t.Errorf("%v pods counted, %v failures; want %v, %v", total, failed, tc.total, tc.failed)
 				}
 			})
@@ -346,7 +347,7 @@ func TestFailures(t *testing.T) {
 func TestOneFailureHoldsUpNoOther(t *testing.T) {
 	run(t, 0, nil, func(c *cluster) {
 		refused := 0
-		c.client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		c.react("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			if action.(clienttesting.DeleteAction).GetName() != "a" {
 				return false, nil, nil
 			}

@@ -173,3 +173,10 @@ func (c *cluster) want(when, requests string) {
 		c.t.Errorf("%s: requests %q, want %q", when, got, requests)
 	}
 }
+
+// react puts a reaction in front, while the controller may be sending requests.
+func (c *cluster) react(verb, resource string, reaction clienttesting.ReactionFunc) {
+	c.client.Lock()
+	defer c.client.Unlock()
+	c.client.PrependReactor(verb, resource, reaction)
+}

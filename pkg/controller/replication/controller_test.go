@@ -89,8 +89,8 @@ func (c *cluster) countVersions() func(runtime.Object) {
 		}
 		return false, nil, nil
 	}
-	c.client.PrependReactor("create", "*", stamp)
-	c.client.PrependReactor("update", "*", stamp)
+	c.react("create", "*", stamp)
+	c.react("update", "*", stamp)
 	return version
 }
 
@@ -282,7 +282,7 @@ func TestLiveAndCachedLooks(t *testing.T) {
 func TestQuotaFailureIsACondition(t *testing.T) {
 	refused := apierrors.NewForbidden(v1.Resource("pods"), "", fmt.Errorf("exceeded quota: pods"))
 	run(t, nil, func(c *cluster) {
-		c.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		c.react("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, refused
 		})
 		if _, err := c.client.CoreV1().ReplicationControllers("default").Create(t.Context(), web(), metav1.CreateOptions{}); err != nil {
@@ -368,4 +368,11 @@ func TestSiblings(t *testing.T) {
 	if err != nil || len(all) != 6 {
 		t.Errorf("listed %d of the namespace, %v; want 6", len(all), err)
 	}
+}
+
+// react puts a reaction in front, while the controller may be sending requests.
+func (c *cluster) react(verb, resource string, reaction clienttesting.ReactionFunc) {
+	c.client.Lock()
+	defer c.client.Unlock()
+	c.client.PrependReactor(verb, resource, reaction)
 }

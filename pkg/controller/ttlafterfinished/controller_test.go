@@ -220,7 +220,7 @@ func TestLateCache(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			run(t, finished(5), func(c *cluster) {
-				c.client.PrependReactor("get", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+				c.react("get", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
 					if tc.live == nil {
 						return true, nil, apierrors.NewNotFound(batch.Resource("jobs"), "job")
 					}
@@ -254,7 +254,7 @@ func TestFailures(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			run(t, finished(5), func(c *cluster) {
 				failures := 1
-				c.client.PrependReactor(tc.verb, "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+				c.react(tc.verb, "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
 					failures--
 					return failures >= 0, nil, tc.err
 				})
@@ -300,12 +300,16 @@ func TestInitialListAndQueue(t *testing.T) {
 
 // The metric tells how long after its expiry a Job was deleted.
 func TestDeletionDuration(t *testing.T) {
-	run(t, func(start time.Time) *batch.Job { return newJob(batch.JobComplete, new(start.Add(-3*time.Second)), 2) }, func(c *cluster) {
+	run(t, finished(2), func(c *cluster) {
+		c.react("get", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(1100 * time.Millisecond) // a slow API server
+			return false, nil, nil
+		})
 		c.until(time.Minute)
 		var want strings.Builder
 		want.WriteString("# HELP ttl_after_finished_controller_job_deletion_duration_seconds [ALPHA] The time it took to delete the job since it became eligible for deletion\n" +
 			"# TYPE ttl_after_finished_controller_job_deletion_duration_seconds histogram\n")
-		// 14 buckets that double, as in upstream's /metrics. The caches were synced after 0.1 s.
+		// 14 buckets that double, as in upstream's /metrics.
 		for _, bound := range []string{"0.1", "0.2", "0.4", "0.8", "1.6", "3.2", "6.4", "12.8", "25.6", "51.2", "102.4", "204.8", "409.6", "819.2", "+Inf"} {
 			count := 1
 			if strings.HasPrefix(bound, "0.") {
@@ -318,7 +322,14 @@ func TestDeletionDuration(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if registeredDeletionDuration() != registeredDeletionDuration() {
+	if first, second := registeredDeletionDuration(), registeredDeletionDuration(); first != second {
 		t.Error("two collectors for one process")
 	}
+}
+
+// react puts a reaction in front, while the controller may be sending requests.
+func (c *cluster) react(verb, resource string, reaction clienttesting.ReactionFunc) {
+	c.client.Lock()
+	defer c.client.Unlock()
+	c.client.PrependReactor(verb, resource, reaction)
 }
