@@ -23,7 +23,8 @@ import (
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
 )
 
-// apply carries out the plan and returns the first error.
+// apply carries out the plan and returns the first error as it came: users read its text in
+// the condition ReplicaFailure, as upstream writes it.
 func (s *syncer) apply(ctx context.Context, state *state, plan plan) error {
 	logger := klog.FromContext(ctx)
 	s.reportBackoff(ctx, plan)
@@ -78,7 +79,7 @@ func (s *syncer) createPods(ctx context.Context, count int, now time.Time) error
 		return nil
 	}
 	klog.FromContext(ctx).V(2).Info("Could not create all pods", "wanted", count, "created", created)
-	return fmt.Errorf("creating pods: %w", err)
+	return err
 }
 
 // deletePods deletes the Pods all at once, and returns the first error.
@@ -94,7 +95,7 @@ func (s *syncer) deletePods(ctx context.Context, pods []*v1.Pod) error {
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return fmt.Errorf("deleting pods: %w", err)
+			return err
 		}
 	}
 	return nil

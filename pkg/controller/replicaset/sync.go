@@ -94,7 +94,7 @@ func (s *syncer) run(ctx context.Context) error {
 		return errors.Join(manageErr, err)
 	}
 	if manageErr != nil {
-		return manageErr
+		return fmt.Errorf("bringing the number of pods to %d: %w", replicas(s.set), manageErr)
 	}
 	return s.nextLook(state, plan, status)
 }

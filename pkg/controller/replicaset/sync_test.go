@@ -119,7 +119,7 @@ func TestSyncCreateFailures(t *testing.T) {
 	}
 	status := f.client.Actions()[0].(clienttesting.UpdateAction).GetObject().(*apps.ReplicaSet).Status
 	condition := GetCondition(status, apps.ReplicaSetReplicaFailure)
-	if condition == nil || condition.Reason != "FailedCreate" || condition.Status != v1.ConditionTrue || !strings.Contains(condition.Message, "limit 5") {
+	if condition == nil || condition.Reason != "FailedCreate" || condition.Status != v1.ConditionTrue || !strings.HasPrefix(condition.Message, "not creating pod, limit 5 already reached") {
 		t.Errorf("condition %+v", condition)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -487,7 +488,8 @@ func testCreateDenied(c *cluster) {
 func testReplicaFailure(c *cluster) {
 	c.create(web(1, func(d *apps.Deployment) { d.Spec.Template.Spec.ServiceAccountName = "missing" }))
 	cond := c.waitReason("web", apps.DeploymentReplicaFailure, "FailedCreate")
-	if cond.Status != corev1.ConditionTrue || !strings.Contains(cond.Message, "service account") && !strings.Contains(cond.Message, "serviceaccount") {
+	// The API server's words and nothing else, as upstream writes them.
+	if cond.Status != corev1.ConditionTrue || !regexp.MustCompile(`^pods "web-\w+-" is forbidden: error looking up service account `).MatchString(cond.Message) {
 		c.t.Errorf("condition %+v", cond)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "missing"}}
