@@ -136,7 +136,7 @@ func (c *ControlPlane) scheduler() *component {
 }
 
 // ManagerArgs returns the flags that kubeadm gives a kube-controller-manager, for this control plane: leader election,
-// a service account per controller, all controllers, on Ports().Manager. A flag that is repeated after them wins.
+// a service account per controller, all controllers, on Ports().Manager. Repeating one after them wins, but a list adds up.
 func (c *ControlPlane) ManagerArgs() []string {
 	return []string{
 		"--allocate-node-cidrs=true",
@@ -168,7 +168,7 @@ type Manager struct {
 	Name Component
 	// Port to serve on; 0 is Ports().Manager. A second manager needs another one, see FreePort.
 	Port int
-	// Args follow ManagerArgs, and win.
+	// Args replace those of ManagerArgs that set the same flag, and follow the rest.
 	Args []string
 }
 
@@ -176,15 +176,34 @@ type Manager struct {
 // of leadership.
 func (c *ControlPlane) StartManager(ctx context.Context, m Manager) error {
 	port := cmp.Or(m.Port, c.ports.Manager)
-	args := append(c.ManagerArgs(), "--secure-port="+strconv.Itoa(port))
+	args := overrideArgs(c.ManagerArgs(), []string{"--secure-port=" + strconv.Itoa(port)})
 	return c.launch(ctx, &component{
-		program: program{name: cmp.Or(m.Name, ComponentManager), path: m.Path, args: append(args, m.Args...)},
+		program: program{name: cmp.Or(m.Name, ComponentManager), path: m.Path, args: overrideArgs(args, m.Args)},
 		port:    port,
+		// /healthz is asked of a standby, too: no more than that is known.
+		reached: "is running",
 		ready: func(ctx context.Context) error {
 			// Its certificate is its own, made at start.
 			return askOK(ctx, httpsURL(port)+"/healthz", rest.TLSClientConfig{Insecure: true})
 		},
 	})
+}
+
+// overrideArgs returns the usual arguments without the flags that others set, and then the others, all of them. Leaving
+// them out matters for lists: a second --controllers adds to the first one.
+func overrideArgs(usual, others []string) []string {
+	args := slices.DeleteFunc(slices.Clone(usual), func(arg string) bool {
+		return slices.ContainsFunc(others, func(other string) bool {
+			return strings.HasPrefix(other, "--") && flagName(other) == flagName(arg)
+		})
+	})
+	return append(args, others...)
+}
+
+// flagName returns the name that is set by an argument like --name=value. Kubernetes takes _ for - in names.
+func flagName(arg string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+	return strings.ReplaceAll(name, "_", "-")
 }
 
 func featureGateArgs(gates map[string]bool) []string {

@@ -4,6 +4,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,8 @@ type component struct {
 	program
 	port  int
 	ready func(ctx context.Context) error
+	// reached is what it may be called when ready says so; empty for "is ready".
+	reached string
 }
 
 // Start starts a control plane and returns when it is ready: the API server has finished its start-up hooks, system
@@ -179,6 +182,9 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		rest = append(rest, c.scheduler())
 	}
 	if c.options.Kwok {
+		if err := c.dropLeases(ctx); err != nil {
+			return err
+		}
 		kwok, err := c.kwok()
 		if err != nil {
 			return err
@@ -239,7 +245,7 @@ func (c *ControlPlane) bringUp(ctx context.Context, p *component) error {
 	if err := c.awaitReady(ctx, p, r); err != nil {
 		return err
 	}
-	what := "is ready after " + time.Since(began).Round(100*time.Millisecond).String()
+	what := cmp.Or(p.reached, "is ready") + " after " + time.Since(began).Round(100*time.Millisecond).String()
 	if r.adopted {
 		what = "runs already"
 	}

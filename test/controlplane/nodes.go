@@ -97,7 +97,23 @@ func (c *ControlPlane) createNodes(ctx context.Context) error {
 	})
 }
 
-// waitForNodes waits until kwok has made the fake nodes Ready.
+// dropLeases removes the node leases that an ended kwok has left. The next one would wait for their end before it
+// touches these nodes and their pods, and the nodes would look Ready meanwhile.
+func (c *ControlPlane) dropLeases(ctx context.Context) error {
+	if c.runsAlready(ComponentKwok) {
+		return nil
+	}
+	return c.withClient(func(client kubernetes.Interface) error {
+		err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("removing the node leases of an earlier kwok: %w", err)
+		}
+		return nil
+	})
+}
+
+// waitForNodes waits until the fake nodes are Ready and kwok holds their leases: a Ready condition alone may be an
+// earlier kwok's.
 func (c *ControlPlane) waitForNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.StartTimeout)
 	defer cancel()
@@ -107,8 +123,7 @@ func (c *ControlPlane) waitForNodes(ctx context.Context) error {
 		for i := range c.options.Nodes {
 			name := "node-" + strconv.Itoa(i)
 			for {
-				node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-				if err == nil && isReady(node) {
+				if isAlive(ctx, client, name) {
 					break
 				}
 				select {
@@ -123,6 +138,15 @@ func (c *ControlPlane) waitForNodes(ctx context.Context) error {
 		fmt.Fprintf(c.options.Log, "%d fake nodes are Ready\n", c.options.Nodes)
 		return nil
 	})
+}
+
+func isAlive(ctx context.Context, client kubernetes.Interface, name string) bool {
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil || !isReady(node) {
+		return false
+	}
+	_, err = client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, name, metav1.GetOptions{})
+	return err == nil
 }
 
 func isReady(node *corev1.Node) bool {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -236,5 +237,24 @@ func TestFeatureGates(t *testing.T) {
 	}
 	if got := featureGateArgs(nil); got != nil {
 		t.Errorf("args %q for no gates", got)
+	}
+}
+
+func TestArgumentsTakeTheUsualOnesPlace(t *testing.T) {
+	usual := []string{"--controllers=*,tokencleaner", "--leader-elect=true", "--v=2", "--bind-address=127.0.0.1"}
+	for name, tc := range map[string]struct{ others, want []string }{
+		"none":              {nil, usual},
+		"another flag":      {[]string{"--controllers-x=1"}, append(slices.Clone(usual), "--controllers-x=1")},
+		"a list, twice":     {[]string{"--controllers=a", "--controllers=b"}, []string{"--leader-elect=true", "--v=2", "--bind-address=127.0.0.1", "--controllers=a", "--controllers=b"}},
+		"with underscores":  {[]string{"--leader_elect=false"}, []string{"--controllers=*,tokencleaner", "--v=2", "--bind-address=127.0.0.1", "--leader_elect=false"}},
+		"value as the next": {[]string{"--bind-address", "0.0.0.0"}, []string{"--controllers=*,tokencleaner", "--leader-elect=true", "--v=2", "--bind-address", "0.0.0.0"}},
+		"a value named so":  {[]string{"--x", "v"}, append(slices.Clone(usual), "--x", "v")},
+		"without a value":   {[]string{"--leader-elect"}, []string{"--controllers=*,tokencleaner", "--v=2", "--bind-address=127.0.0.1", "--leader-elect"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := overrideArgs(usual, tc.others); !slices.Equal(got, tc.want) {
+				t.Errorf("args\n%q, want\n%q", got, tc.want)
+			}
+		})
 	}
 }

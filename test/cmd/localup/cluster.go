@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -95,6 +96,18 @@ func (c *cluster) say(format string, args ...any) {
 	fmt.Fprintf(c.out, format+"\n", args...)
 }
 
+// hint returns the command line for this very cluster. $KCM_DATA may be set for one command only, so its folder is
+// named like any other.
+func (c *cluster) hint(target string, args ...string) string {
+	if c.dir != homeDataDir() {
+		args = append([]string{"--data-dir " + c.dir}, args...)
+	}
+	if len(args) == 0 {
+		return "make " + target
+	}
+	return fmt.Sprintf("make %s ARGS=%q", target, strings.Join(args, " "))
+}
+
 // running returns the programs of the cluster that run.
 func (c *cluster) running() (map[controlplane.Component]controlplane.Detached, error) {
 	found, err := controlplane.FindDetached(c.dir)
@@ -131,7 +144,7 @@ func (c *cluster) down(purge bool) error {
 	case len(running) == 0:
 		c.say("Nothing runs of the cluster in %s.", c.dir)
 	default:
-		c.say("The cluster is down. Its data stays in %s: up continues it, down --purge removes it.", c.dir)
+		c.say("The cluster is down. Its data stays in %s: `%s` continues it, `%s` removes it.", c.dir, c.hint("up"), c.hint("down", "--purge"))
 	}
 	return nil
 }

@@ -4,11 +4,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -52,7 +55,7 @@ func portFlags() []portFlag {
 func (u *upFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&u.nodes, "nodes", defaultNodes, "number of fake nodes; ones that exist already stay")
 	flags.StringVar(&u.manager, "kcm", "", "kube-controller-manager binary to run, upstream's too (default: this checkout's, which is built)")
-	flags.StringArrayVar(&u.managerArgs, "kcm-arg", nil, "flag for the controller manager, such as --kcm-arg=--v=4; may be repeated")
+	flags.StringArrayVar(&u.managerArgs, "kcm-arg", nil, "flag for the controller manager, such as --kcm-arg=--v=4, in place of what it is given otherwise; may be repeated")
 	flags.StringArrayVar(&u.apiServerArgs, "apiserver-arg", nil, "flag for the API server; may be repeated")
 	flags.IntVar(&u.firstPort, "ports-from", defaultFirstPort,
 		"first of six ports in a row on 127.0.0.1: etcd, etcd's peers, kwok, API server, scheduler, controller manager")
@@ -87,6 +90,41 @@ func (u *upFlags) validate() error {
 		u.manager = path
 	}
 	return errors.Join(errs...)
+}
+
+// checkPorts returns an error that names every pair of programs with the same port, and the flags that part them.
+func checkPorts(ports controlplane.Ports) error {
+	var errs []error
+	flags := portFlags()
+	for i, one := range flags {
+		for _, other := range flags[i+1:] {
+			if port := *one.in(&ports); port == *other.in(&ports) {
+				errs = append(errs, fmt.Errorf("port %d is given both to %s (--%s) and to %s (--%s): choose another one for either",
+					port, one.what, one.name, other.what, other.name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// managerCheckTimeout is ample for printing a version.
+const managerCheckTimeout = 10 * time.Second
+
+// checkManager finds out whether the file can be executed here, which its mode does not tell: it may be no program, or
+// one for another machine. How the program ends is not looked at: its log will tell more when it is started.
+func checkManager(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, managerCheckTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	if err := cmd.Start(); err != nil {
+		var cause *fs.PathError
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		return fmt.Errorf("--kcm: %q cannot be run: %w", path, err)
+	}
+	_ = cmd.Wait()
+	return nil
 }
 
 // changes are what the flags of an up ask of a cluster.

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -90,6 +91,65 @@ func TestBadFlagsAreAllNamed(t *testing.T) {
 	}
 }
 
+func TestPortsThatTwoProgramsShareAreNamed(t *testing.T) {
+	ports := controlplane.PortsFrom(26440)
+	if err := checkPorts(ports); err != nil {
+		t.Errorf("ports in a row: error %v", err)
+	}
+	ports.Etcd, ports.Manager = ports.APIServer, ports.Scheduler
+	want := "port 26443 is given both to etcd (--etcd-port) and to the API server (--apiserver-port): choose another one for either\n" +
+		"port 26444 is given both to the scheduler (--scheduler-port) and to the controller manager (--kcm-port): choose another one for either"
+	if err := checkPorts(ports); err == nil || err.Error() != want {
+		t.Errorf("error\n%v, want\n%s", err, want)
+	}
+}
+
+func TestManagerIsTriedFirst(t *testing.T) {
+	write := func(content string) string {
+		path := filepath.Join(t.TempDir(), "manager")
+		if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if err := checkManager(t.Context(), write("#!/bin/sh\nexit 1\n")); err != nil {
+		t.Errorf("a program that fails is none of its business, error %v", err)
+	}
+	for name, tc := range map[string]struct{ content, want string }{
+		"no program":     {"just text\n", "exec format error"},
+		"no interpreter": {"#!/no/such/shell\n", "no such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(tc.content)
+			want := fmt.Sprintf("--kcm: %q cannot be run: %s", path, tc.want)
+			if err := checkManager(t.Context(), path); err == nil || err.Error() != want {
+				t.Errorf("error %v, want %s", err, want)
+			}
+		})
+	}
+}
+
+func TestHintsNameTheFolder(t *testing.T) {
+	for name, tc := range map[string]struct {
+		dir, variable string
+		args          []string
+		want          string
+	}{
+		"default":               {homeDataDir(), "", nil, "make down"},
+		"default, purge":        {homeDataDir(), "", []string{"--purge"}, `make down ARGS="--purge"`},
+		"another folder":        {"/tmp/x", "", nil, `make down ARGS="--data-dir /tmp/x"`},
+		"another folder, purge": {"/tmp/x", "", []string{"--purge"}, `make down ARGS="--data-dir /tmp/x --purge"`},
+		"folder of $KCM_DATA":   {"/tmp/x", "/tmp/x", nil, `make down ARGS="--data-dir /tmp/x"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KCM_DATA", tc.variable)
+			if got := (&cluster{dir: tc.dir}).hint("down", tc.args...); got != tc.want {
+				t.Errorf("hint %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestChangesThatNeedAStoppedCluster(t *testing.T) {
 	api := map[controlplane.Component]controlplane.Detached{controlplane.ComponentAPIServer: {}}
 	etcd := map[controlplane.Component]controlplane.Detached{controlplane.ComponentEtcd: {}}
@@ -106,7 +166,7 @@ func TestChangesThatNeedAStoppedCluster(t *testing.T) {
 		"manager, running":            {changes{manager: true}, api, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := refuseLateChange(tc.change, tc.running); (err != nil) != tc.refused {
+			if err := (&cluster{}).refuseLateChange(tc.change, tc.running); (err != nil) != tc.refused {
 				t.Errorf("error %v, refused should be %t", err, tc.refused)
 			}
 		})

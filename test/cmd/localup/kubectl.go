@@ -122,5 +122,5 @@ func (k kubectl) explain() {
 	k.c.say("    export PATH=%s:$PATH", filepath.Dir(k.path))
 	k.c.say("    export KUBECONFIG=%s", k.kubeconfig)
 	k.c.say("    kubectl get pods --all-namespaces")
-	k.c.say("\nLogs are in %s. `make down` stops it and keeps its data.", filepath.Join(k.c.dir, "logs"))
+	k.c.say("\nLogs are in %s. `%s` stops it and keeps its data.", filepath.Join(k.c.dir, "logs"), k.c.hint("down"))
 }

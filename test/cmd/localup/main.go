@@ -84,11 +84,15 @@ func newCommand() *cobra.Command {
 	return root
 }
 
-// defaultDataDir is outside the checkout, so that cleaning the checkout loses no cluster.
 func defaultDataDir() string {
 	if dir := os.Getenv("KCM_DATA"); dir != "" {
 		return dir
 	}
+	return homeDataDir()
+}
+
+// homeDataDir is outside the checkout, so that cleaning the checkout loses no cluster.
+func homeDataDir() string {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return filepath.Join(os.TempDir(), "kcm-local")

@@ -31,8 +31,16 @@ func (c *cluster) up(ctx context.Context, u *upFlags, flags *pflag.FlagSet) erro
 	}
 	manager, managerRuns := running[controlplane.ComponentManager]
 	change := u.apply(&c.state, c.isNew, managerRuns, flags)
-	if err := refuseLateChange(change, running); err != nil {
+	if err := c.refuseLateChange(change, running); err != nil {
 		return err
+	}
+	if err := checkPorts(c.state.Ports); err != nil {
+		return err
+	}
+	if u.manager != "" {
+		if err := checkManager(ctx, u.manager); err != nil {
+			return err
+		}
 	}
 
 	whole := len(running) == components && !change.manager
@@ -61,12 +69,12 @@ func (c *cluster) up(ctx context.Context, u *upFlags, flags *pflag.FlagSet) erro
 }
 
 // refuseLateChange returns an error for flags that need a stopped cluster.
-func refuseLateChange(change changes, running map[controlplane.Component]controlplane.Detached) error {
+func (c *cluster) refuseLateChange(change changes, running map[controlplane.Component]controlplane.Detached) error {
 	if len(running) > 0 && change.ports {
-		return errors.New("the cluster runs with other ports: stop it (make down) before you change them")
+		return fmt.Errorf("the cluster runs with other ports: stop it (%s) before you change them", c.hint("down"))
 	}
 	if _, runs := running[controlplane.ComponentAPIServer]; runs && change.apiServer {
-		return errors.New("--apiserver-arg: the API server runs already: stop the cluster (make down) first")
+		return fmt.Errorf("--apiserver-arg: the API server runs already: stop the cluster (%s) first", c.hint("down"))
 	}
 	return nil
 }
@@ -93,7 +101,7 @@ func (c *cluster) start(ctx context.Context, binaries controlplane.Binaries, man
 		return nil, err
 	}
 	if err := plane.StartManager(ctx, controlplane.Manager{Path: managerPath, Args: c.state.ManagerArgs}); err != nil {
-		c.say("The rest of the cluster runs on: up tries again, down stops it.")
+		c.say("The rest of the cluster runs on: `%s` tries again, `%s` stops it.", c.hint("up"), c.hint("down"))
 		return nil, err
 	}
 	return plane, nil
