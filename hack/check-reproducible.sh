@@ -48,11 +48,10 @@ build_bazel() {
   (
     cd "$clone"
     env "$@" hack/bazel.sh build //build:binaries //build:image >&2
-    cp -rL bazel-bin/build "$work/out"
+    mkdir "$work/out"
+    cp -rL bazel-bin/build/binaries bazel-bin/build/image.oci bazel-bin/build/image-linux-*.tar "$work/out"
     chmod -R u+w "$work/out"
     env "$@" hack/bazel.sh shutdown
-    rm -rf "$work/out"/{bazel,cmd,sbom} "$work/out/image"
-    find "$work/out" -name '*.params' -o -name '*.runfiles*' -o -name '*.repo_mapping' | xargs rm -rf
     sums "$work/out"
   )
   rm -rf "$work/out"
