@@ -75,6 +75,11 @@ func TestMistakesAreALineEachAndExitCodeIsOne(t *testing.T) {
 			`Error: invalid argument "maybe" for "--leader-elect" flag: strconv.ParseBool: parsing "maybe": invalid syntax`,
 			`Error: "kube-controller-manager" does not take any arguments, got ["run"]`,
 		}},
+		{"what does not parse beside what is not valid", []string{"--controllers=foo", "--kube-api-qps=x", "--feature-gates=Nope=true"}, []string{
+			`Error: invalid argument "x" for "--kube-api-qps" flag: strconv.ParseFloat: parsing "x": invalid syntax`,
+			"Error: --feature-gates: unrecognized feature gate: Nope",
+			`Error: --controllers: "foo" is not in the list of known controllers, --help shows it`,
+		}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -101,7 +106,7 @@ func TestBadConfigurationIsALinePerProblem(t *testing.T) {
 			`(?m)^\s+--concurrent-deployment-syncs=0: `,
 		}},
 		{"a feature gate beside others", []string{"--feature-gates=Foo=true", "--controllers=foo"}, []string{
-			`(?m)^\s.*unrecognized feature gate: Foo`,
+			`(?m)^\s+--feature-gates: unrecognized feature gate: Foo`,
 			`(?m)^\s+--controllers: "foo" is not in the list of known controllers`,
 		}},
 		{"logging beside others", []string{"--logging-format=yaml", "--controllers=foo"}, []string{

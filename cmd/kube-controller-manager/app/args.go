@@ -4,12 +4,15 @@
 package app
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/options"
@@ -22,13 +25,14 @@ type argumentErrors []string
 func (e argumentErrors) Error() string { return strings.Join(e, "\nError: ") }
 
 // parseArgs parses the command's flags. Unlike pflag it goes on after a mistake, so that a user
-// who has several to mend learns of all of them.
-func parseArgs(cmd *cobra.Command, args []string) error {
+// who has several to mend learns of all of them: those that validate finds in what could be parsed
+// are among them. Without a mistake validate is not called.
+func parseArgs(cmd *cobra.Command, args []string, validate func() error) error {
 	flags := cmd.Flags()
 	// What pflag itself has to say is that a flag is deprecated.
 	flags.SetOutput(cmd.ErrOrStderr())
 	var problems argumentErrors
-	var positional []string
+	var positional, failed []string
 	for len(args) > 0 {
 		n := flagLength(flags, args)
 		if n == 0 {
@@ -42,6 +46,7 @@ func parseArgs(cmd *cobra.Command, args []string) error {
 		}
 		if err := flags.Parse(args[:n]); err != nil {
 			problems = append(problems, err.Error())
+			failed = append(failed, flagOf(err))
 			if isUnknown(err) && n < len(args) && !strings.HasPrefix(args[n], "-") && !strings.Contains(args[0], "=") {
 				n++ // Most likely the unknown flag's value.
 			}
@@ -55,10 +60,37 @@ func parseArgs(cmd *cobra.Command, args []string) error {
 	if len(positional) > 0 {
 		problems = append(problems, fmt.Sprintf("%q does not take any arguments, got %q", cmd.CommandPath(), positional))
 	}
-	if len(problems) > 0 {
-		return problems
+	if len(problems) == 0 {
+		return nil
 	}
-	return nil
+	for _, problem := range distinct(utilerrors.NewAggregate([]error{validate()})) {
+		// A flag that could not be parsed holds a value that nobody gave.
+		if !slices.ContainsFunc(failed, func(flag string) bool { return mentions(problem.Error(), flag) }) {
+			problems = append(problems, problem.Error())
+		}
+	}
+	return problems
+}
+
+// flagOf returns the name of the flag whose value an error of pflag is about; "" when there is none.
+func flagOf(err error) string {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return invalid.GetFlag().Name
+	}
+	var missing *pflag.ValueRequiredError
+	if errors.As(err, &missing) {
+		return missing.GetFlag().Name
+	}
+	return ""
+}
+
+// mentions tells whether a problem names the flag, and not only one that begins like it.
+func mentions(problem, flag string) bool {
+	if flag == "" {
+		return false
+	}
+	return regexp.MustCompile(`--` + regexp.QuoteMeta(flag) + `($|[^a-z0-9-])`).MatchString(problem)
 }
 
 // flagLength returns how many of args the flag at their beginning takes, its value included; 0

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 func TestParseArgs(t *testing.T) {
@@ -51,7 +52,7 @@ func TestParseArgs(t *testing.T) {
 			flags.Bool("on", false, "")
 			flags.IntP("v", "v", 0, "")
 
-			err := parseArgs(cmd, test.args)
+			err := parseArgs(cmd, test.args, func() error { return nil })
 			if len(test.errors) > 0 {
 				if want := strings.Join(test.errors, "\nError: "); err == nil || err.Error() != want {
 					t.Errorf("error:\n%v\nwant:\n%s", err, want)
@@ -72,7 +73,32 @@ func TestParseArgs(t *testing.T) {
 func TestParseArgsHelpWinsOverMistakes(t *testing.T) {
 	cmd := &cobra.Command{Use: "kcm"}
 	cmd.Flags().BoolP("help", "h", false, "")
-	if err := parseArgs(cmd, []string{"--nmae", "-h"}); !errors.Is(err, pflag.ErrHelp) {
+	if err := parseArgs(cmd, []string{"--nmae", "-h"}, func() error { return errors.New("also wrong") }); !errors.Is(err, pflag.ErrHelp) {
 		t.Errorf("parseArgs() = %v, want %v", err, pflag.ErrHelp)
+	}
+}
+
+func TestParseArgsGoesOnToValidateAfterAMistake(t *testing.T) {
+	newCommand := func() *cobra.Command {
+		cmd := &cobra.Command{Use: "kcm"}
+		cmd.Flags().Duration("wait", time.Second, "")
+		cmd.Flags().Duration("wait-more", time.Second, "")
+		return cmd
+	}
+	validate := func() error {
+		return utilerrors.NewAggregate([]error{
+			errors.New("--wait=0s: must not be 0"),
+			errors.New("--other=1s: must be longer than --wait"),
+			utilerrors.NewAggregate([]error{errors.New("--wait-more=1s: is too much"), errors.New("--wait-more=1s: is too much")}),
+		})
+	}
+	// What a flag that did not parse was left with is not the user's doing.
+	err := parseArgs(newCommand(), []string{"--wait=soon"}, validate)
+	want := `invalid argument "soon" for "--wait" flag: time: invalid duration "soon"` + "\nError: --wait-more=1s: is too much"
+	if err == nil || err.Error() != want {
+		t.Errorf("error:\n%v\nwant:\n%s", err, want)
+	}
+	if err := parseArgs(newCommand(), []string{"--wait=3s"}, validate); err != nil {
+		t.Errorf("parseArgs() = %v without a mistake: validation is the command's", err)
 	}
 }

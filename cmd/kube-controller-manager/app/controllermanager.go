@@ -52,16 +52,17 @@ func NewControllerManagerCommand() *cobra.Command {
 		// parseArgs parses the flags, to report all that is wrong with them at once.
 		DisableFlagParsing: true,
 		Args: func(cmd *cobra.Command, args []string) error {
-			return parseArgs(cmd, args)
+			return parseArgs(cmd, args, func() error {
+				return utilerrors.NewAggregate([]error{s.SetGlobals(), validate(s)})
+			})
 		},
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			err := s.ComponentGlobalsRegistry.Set()
+			err := s.SetGlobals()
 			if err == nil {
 				return nil
 			}
 			// The other flags need no gates to be judged by: the user learns of all mistakes at once.
-			rest := s.Validate(KnownControllers(), ControllersDisabledByDefault(), ControllerAliases())
-			return onePerLine(utilerrors.NewAggregate([]error{err, rest}))
+			return onePerLine(utilerrors.NewAggregate([]error{err, validate(s)}))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if printVersion(cmd) {
@@ -72,6 +73,11 @@ func NewControllerManagerCommand() *cobra.Command {
 	}
 	addFlags(cmd, s)
 	return cmd
+}
+
+// validate returns all that is wrong with the values of the flags.
+func validate(s *options.KubeControllerManagerOptions) error {
+	return s.Validate(KnownControllers(), ControllersDisabledByDefault(), ControllerAliases())
 }
 
 func addFlags(cmd *cobra.Command, s *options.KubeControllerManagerOptions) {
@@ -135,6 +141,14 @@ func onePerLine(err error) error {
 	if !errors.As(err, &aggregate) {
 		return err
 	}
+	return errors.Join(distinct(aggregate)...)
+}
+
+// distinct returns the problems of an aggregate, and of those within it, each once.
+func distinct(aggregate utilerrors.Aggregate) []error {
+	if aggregate == nil {
+		return nil
+	}
 	seen := sets.New[string]()
 	var problems []error
 	for _, problem := range utilerrors.Flatten(aggregate).Errors() {
@@ -143,7 +157,7 @@ func onePerLine(err error) error {
 			problems = append(problems, problem)
 		}
 	}
-	return errors.Join(problems...)
+	return problems
 }
 
 // Run runs the manager until ctx is done, and then returns nil once the controllers have stopped

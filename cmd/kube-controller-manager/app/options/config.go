@@ -5,7 +5,9 @@ package options
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 
@@ -33,7 +35,7 @@ import (
 func (s KubeControllerManagerOptions) Config(ctx context.Context, allControllers, disabledByDefaultControllers []string, controllerAliases map[string]string) (*config.Config, error) {
 	var problems []error
 	if err := s.ComponentGlobalsRegistry.SetFallback(); err != nil {
-		problems = append(problems, err)
+		problems = append(problems, s.nameGlobals(err)...)
 	}
 	c := &config.Config{
 		ControllerShutdownTimeout: s.ControllerShutdownTimeout,
@@ -45,6 +47,7 @@ func (s KubeControllerManagerOptions) Config(ctx context.Context, allControllers
 	}
 	problems = append(problems, s.validate(allControllers, disabledByDefaultControllers, controllerAliases)...)
 	problems = append(problems, s.applyTo(&c.ComponentConfig, controllerAliases)...)
+	problems = append(problems, s.checkServingFiles()...)
 	kubeconfig, err := s.restConfig()
 	if err != nil {
 		problems = append(problems, err)
@@ -138,6 +141,50 @@ func (s *KubeControllerManagerOptions) applyMetrics() {
 	}
 }
 
+// checkServingFiles returns what is wrong with the files that the secure port
+// needs: the library would name the first, and not the flag that it is of.
+func (s *KubeControllerManagerOptions) checkServingFiles() []error {
+	if s.SecureServing.BindPort == 0 && s.SecureServing.Listener == nil {
+		return nil
+	}
+	errs := join(
+		checkFile("tls-cert-file", s.SecureServing.ServerCert.CertKey.CertFile),
+		checkFile("tls-private-key-file", s.SecureServing.ServerCert.CertKey.KeyFile),
+		checkFile("client-ca-file", s.Authentication.ClientCert.ClientCA),
+		checkFile("requestheader-client-ca-file", s.Authentication.RequestHeader.ClientCAFile),
+		checkFile("authentication-kubeconfig", s.Authentication.RemoteKubeConfigFile),
+		checkFile("authorization-kubeconfig", s.Authorization.RemoteKubeConfigFile),
+	)
+	for _, pair := range s.SecureServing.SNICertKeys {
+		errs = append(errs, checkFile("tls-sni-cert-key", pair.CertFile)...)
+		errs = append(errs, checkFile("tls-sni-cert-key", pair.KeyFile)...)
+	}
+	return errs
+}
+
+// checkFile refuses files that cannot be opened. No file is fine. What is not
+// a regular file is left to whoever reads it: a pipe can be opened only once.
+func checkFile(flag, path string) []error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() {
+		var file *os.File
+		if file, err = os.Open(path); err == nil {
+			_ = file.Close() // nothing was written: nothing to lose
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err // the line names the path already
+	}
+	return []error{invalid(flag, path, err.Error())}
+}
+
 // applyServing opens the ports and sets up who may use them.
 func (s *KubeControllerManagerOptions) applyServing(c *config.Config) (err error) {
 	given := s.SecureServing.Listener
@@ -151,10 +198,13 @@ func (s *KubeControllerManagerOptions) applyServing(c *config.Config) (err error
 	}()
 	err = s.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)})
 	if err != nil {
+		if dir := s.SecureServing.ServerCert.CertDirectory; dir != "" {
+			return fmt.Errorf("creating self-signed certificates in --cert-dir=%q: %w", dir, err)
+		}
 		return fmt.Errorf("creating self-signed certificates: %w", err)
 	}
 	if err := s.SecureServing.ApplyTo(&c.SecureServing); err != nil {
-		return err
+		return fmt.Errorf("setting up --secure-port and its certificates: %w", err)
 	}
 	if err := s.InsecureServing.ApplyTo(&c.InsecureServing); err != nil {
 		return err

@@ -183,14 +183,14 @@ controllerLeaders: []
 		t.Error("a configuration in spite of errors")
 	}
 	want := []string{
-		`unrecognized feature gate: NoSuchGate`,
+		`--feature-gates: unrecognized feature gate: NoSuchGate`,
 		`--controllers: "foo" is not in the list of known controllers, --help shows it`,
 		`--controllers: "bar" is not in the list of known controllers, --help shows it`,
 		`--leader-elect-resource-lock="endpoints": resourceLock value must be "leases"`,
 		`--cloud-provider="aws": built-in cloud providers are disabled. Please set --cloud-provider=external and migrate to an external cloud provider`,
 		`--concurrent-job-syncs=0: must be greater than 0`,
 		`--cluster-cidr must be set with --allocate-node-cidrs=true`,
-		`--secure-port -1 must be between 0 and 65535, inclusive. 0 for turning off secure port`,
+		`--secure-port=-1: must be between 0 and 65535, 0 turns secure serving off`,
 		`--insecure-bind-address=10.0.0.1: must be a loopback address, in 127.0.0.0/8 or ::1`,
 		`--logging-format: Invalid value: "yaml": Unsupported log format`,
 		fmt.Sprintf(`--leader-migration-config=%q: resourceLock "endpoints" is gone, use "leases"`, migration),
@@ -198,6 +198,34 @@ controllerLeaders: []
 	}
 	if diff := cmp.Diff(want, lines(t, err)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestConfigNamesTheFlagsOfUnreadableFiles(t *testing.T) {
+	names := []string{
+		"tls-cert-file", "tls-private-key-file", "client-ca-file", "requestheader-client-ca-file",
+		"authentication-kubeconfig", "authorization-kubeconfig",
+	}
+	args := []string{"--master=http://127.0.0.1:1", "--tls-sni-cert-key=/no/crt,/no/key"}
+	var want []string
+	for _, name := range names {
+		args = append(args, fmt.Sprintf("--%s=/no/%s", name, name))
+		want = append(want, fmt.Sprintf(`--%s="/no/%s": no such file or directory`, name, name))
+	}
+	want = append(want, `--tls-sni-cert-key="/no/crt": no such file or directory`, `--tls-sni-cert-key="/no/key": no such file or directory`)
+	_, err := parse(t, args...).Config(t.Context(), testControllers, testDisabled, testAliases)
+	if diff := cmp.Diff(want, lines(t, err)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestConfigNamesTheFlagOfTheCertificateDirectory(t *testing.T) {
+	file := writeFile(t, "file", "")
+	s := parse(t, "--master=http://127.0.0.1:1", "--cert-dir="+file)
+	listen(t, s)
+	_, err := s.Config(t.Context(), testControllers, testDisabled, testAliases)
+	if want := fmt.Sprintf("creating self-signed certificates in --cert-dir=%q: ", file); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s…", err, want)
 	}
 }
 
@@ -281,7 +309,7 @@ func TestConfigClosesPortsOnFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	free.Close()
-	s := parse(t, "--master=http://127.0.0.1:1", "--authorization-kubeconfig=/does/not/exist", "--authentication-skip-lookup",
+	s := parse(t, "--master=http://127.0.0.1:1", "--authorization-kubeconfig="+writeFile(t, "kubeconfig", "nonsense"), "--authentication-skip-lookup",
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", free.Addr().(*net.TCPAddr).Port))
 	_, err = s.Config(t.Context(), testControllers, testDisabled, testAliases)
 	if err == nil || !strings.HasPrefix(err.Error(), "setting up authorization of requests to --secure-port: ") {

@@ -46,7 +46,7 @@ func aggregate(errs []error) error {
 
 func (s *KubeControllerManagerOptions) validate(all, disabledByDefault []string, aliases map[string]string) []error {
 	errs := join(
-		s.ComponentGlobalsRegistry.Validate(),
+		s.validateGlobals(),
 		s.Generic.Validate(all, aliases),
 		s.KubeCloudShared.Validate(),
 		s.validateCoordinatedLeaderElection(),
@@ -63,6 +63,86 @@ func (s *KubeControllerManagerOptions) validate(all, disabledByDefault []string,
 		nameFlags(s.Metrics.Validate()),
 		s.validateLogs(),
 	)
+}
+
+// SetGlobals sets versions and feature gates to what the flags say. Its error
+// names the flag of each problem, which that of ComponentGlobalsRegistry.Set
+// does not.
+func (s *KubeControllerManagerOptions) SetGlobals() error {
+	if err := s.ComponentGlobalsRegistry.Set(); err != nil {
+		return utilerrors.NewAggregate(s.nameGlobals(err))
+	}
+	return nil
+}
+
+func (s *KubeControllerManagerOptions) validateGlobals() []error {
+	errs := s.ComponentGlobalsRegistry.Validate()
+	isOf := func(prefix string) func(error) bool {
+		return func(err error) bool { return strings.HasPrefix(err.Error(), prefix) }
+	}
+	// The minimum follows the emulated version: what the user did not set is
+	// wrong only because what they did set is.
+	if slices.ContainsFunc(errs, isOf(emulationProblem)) && !s.given("min-compatibility-version") {
+		errs = slices.DeleteFunc(errs, isOf(minCompatibilityProblem))
+	}
+	return s.nameGlobals(errs...)
+}
+
+// How the registry's problems with a version that is out of range begin.
+const (
+	emulationProblem        = "emulation version "
+	minCompatibilityProblem = "minCompatibilityVersion version "
+)
+
+// nameGlobals puts flags before the registry's problems, which name none.
+func (s *KubeControllerManagerOptions) nameGlobals(errs ...error) []error {
+	flat := utilerrors.Flatten(utilerrors.NewAggregate(errs))
+	if flat == nil {
+		return nil
+	}
+	var named []error
+	for _, err := range flat.Errors() {
+		named = append(named, fmt.Errorf("%s: %w", s.globalsFlags(err.Error()), err))
+	}
+	return named
+}
+
+// globalsFlags returns the flag that a problem of the registry is about; where
+// it could be several, those of them that were given.
+func (s *KubeControllerManagerOptions) globalsFlags(problem string) string {
+	versions := []string{"emulated-version", "min-compatibility-version"}
+	for _, candidate := range []struct {
+		prefix string
+		flags  []string
+	}{
+		{emulationProblem, versions[:1]},
+		{"EmulationVersion of ", versions[:1]},
+		{minCompatibilityProblem, versions[1:]},
+		{"MinCompatibilityVersion of ", versions[1:]},
+		{"could not parse ", versions},
+		{"malformed pair", versions},
+		{"patch version not allowed", versions},
+		{"duplicate version flag", versions},
+		{"component not registered: ", append(versions, "feature-gates")},
+	} {
+		if !strings.HasPrefix(problem, candidate.prefix) {
+			continue
+		}
+		flags := candidate.flags
+		if given := slices.DeleteFunc(slices.Clone(flags), func(name string) bool { return !s.given(name) }); len(given) > 0 {
+			flags = given
+		}
+		return "--" + strings.Join(flags, ", --")
+	}
+	return "--feature-gates"
+}
+
+// given tells whether a generic flag is on the command line.
+func (s *KubeControllerManagerOptions) given(name string) bool {
+	if s.ParsedFlags == nil || s.ParsedFlags.FlagSets["generic"] == nil {
+		return false
+	}
+	return s.ParsedFlags.FlagSets["generic"].Changed(name)
 }
 
 // validateCoordinatedLeaderElection refuses what is not built: to go on with
@@ -94,7 +174,7 @@ func (s *KubeControllerManagerOptions) validateNodeCIDRs(disabledByDefault []str
 
 func (s *KubeControllerManagerOptions) validateServing() []error {
 	errs := join(
-		s.SecureServing.Validate(),
+		s.validateSecureServing(),
 		s.InsecureServing.Validate(),
 		s.Authentication.Validate(),
 		s.Authorization.Validate(),
@@ -110,6 +190,18 @@ func (s *KubeControllerManagerOptions) validateServing() []error {
 		errs = append(errs, invalid("tls-private-key-file", pair.KeyFile, "needs --tls-cert-file"))
 	}
 	return append(errs, s.validateTLS()...)
+}
+
+// validateSecureServing words the rule for --secure-port itself: the library
+// tells users of a port that is too high that 0 is not allowed, which it is.
+func (s *KubeControllerManagerOptions) validateSecureServing() []error {
+	port := s.SecureServing.BindPort
+	if port >= 0 && port <= 65535 {
+		return s.SecureServing.Validate()
+	}
+	rest := *s.SecureServing
+	rest.BindPort = defaultSecurePort
+	return append(rest.Validate(), invalid("secure-port", port, "must be between 0 and 65535, 0 turns secure serving off"))
 }
 
 // validateTLS checks what the library would find out only when the port is

@@ -148,9 +148,10 @@ func TestValidate(t *testing.T) {
 		{args: "--cluster-cidr=nonsense"}, // not used without --allocate-node-cidrs
 
 		{args: "--secure-port=-1 --insecure-port=70000", want: []string{
-			`--secure-port -1 must be between 0 and 65535, inclusive. 0 for turning off secure port`,
+			`--secure-port=-1: must be between 0 and 65535, 0 turns secure serving off`,
 			`--insecure-port=70000: must be between 0 and 65535, 0 turns it off`,
 		}},
+		{args: "--secure-port=99999", want: []string{`--secure-port=99999: must be between 0 and 65535, 0 turns secure serving off`}},
 		{args: "--insecure-bind-address=::1"},
 		{args: "--insecure-bind-address=127.8.8.8"},
 		{args: "--insecure-port=8080 --insecure-bind-address=0.0.0.0", want: []string{
@@ -172,9 +173,10 @@ func TestValidate(t *testing.T) {
 		}},
 		{args: "--secure-port=0 --tls-min-version=1.2 --tls-cert-file=a"}, // not used
 		{args: "--emulated-version=1.33 --min-compatibility-version=1.34", want: []string{
-			`emulation version 1.33 is not between [1.34, 1.37.0]`,
-			`minCompatibilityVersion version 1.34 is not between [1.34, 1.33]`,
+			`--emulated-version: emulation version 1.33 is not between [1.34, 1.37.0]`,
+			`--min-compatibility-version: minCompatibilityVersion version 1.34 is not between [1.34, 1.33]`,
 		}},
+		{args: "--emulated-version=1.20", want: []string{`--emulated-version: emulation version 1.20 is not between [1.34, 1.37.0]`}},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			s := parse(t, strings.Fields(test.args)...)
@@ -186,6 +188,29 @@ func TestValidate(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestSetGlobalsNamesTheFlag(t *testing.T) {
+	for _, test := range []struct {
+		args string
+		want []string
+	}{
+		{args: "--feature-gates=AllAlpha=false --emulated-version=1.36"},
+		{args: "--feature-gates=Nope=true", want: []string{`--feature-gates: unrecognized feature gate: Nope`}},
+		{args: "--feature-gates=AllAlpha", want: []string{`--feature-gates: missing bool value for AllAlpha`}},
+		{args: "--feature-gates=other:A=true", want: []string{`--feature-gates: component not registered: other`}},
+		{args: "--emulated-version=new --feature-gates=AllAlpha=false", want: []string{`--emulated-version: could not parse "new" as version`}},
+		{args: "--emulated-version=1.36.1", want: []string{`--emulated-version: patch version not allowed, got: kube=1.36.1`}},
+		{args: "--min-compatibility-version=other=1.36", want: []string{`--min-compatibility-version: component not registered: other`}},
+		{args: "--emulated-version=1.36 --min-compatibility-version=new", want: []string{
+			`--emulated-version, --min-compatibility-version: could not parse "new" as version`,
+		}},
+	} {
+		got := lines(t, parse(t, strings.Fields(test.args)...).SetGlobals())
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.args, diff)
+		}
 	}
 }
 
