@@ -220,7 +220,16 @@ func testAdoptionAndRelease(t *testing.T, c *cluster) {
 		c.createPod(fmt.Sprintf("own-%d", i), map[string]string{"app": "web"})
 	}
 	rc := c.create(web(2))
-	names := c.waitActive(rc, 2)
+	var names []string
+	// Two are active for a moment before the third is adopted and deleted, too.
+	c.env.WaitFor(t, "the surplus pod to go and the others to be adopted", timeout, func(ctx context.Context) (bool, error) {
+		all, err := c.env.Client.CoreV1().Pods(c.ns).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		names, err = c.active(ctx, rc)
+		return len(all.Items) == 2 && len(names) == 2, err
+	})
 	for _, name := range names {
 		if !strings.HasPrefix(name, "own-") {
 			t.Errorf("pod %s was created although there were enough", name)
