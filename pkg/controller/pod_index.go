@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -22,6 +23,10 @@ const (
 	PodControllerIndex = "podController"
 	// ReplicaSetControllerIndex is the same of ReplicaSets.
 	ReplicaSetControllerIndex = "replicaSetController"
+	// JobControllerIndex is the same of Jobs.
+	JobControllerIndex = "jobController"
+	// ControllerRevisionControllerIndex is the same of ControllerRevisions.
+	ControllerRevisionControllerIndex = "controllerRevisionController"
 )
 
 // AddPodNodeNameIndexer adds PodNodeNameKeyIndex unless it is there. Pods without a
@@ -44,6 +49,17 @@ func AddPodControllerIndexer(podInformer cache.SharedIndexInformer) error {
 // AddReplicaSetControllerIndexer adds ReplicaSetControllerIndex unless it is there.
 func AddReplicaSetControllerIndexer(replicaSetInformer cache.SharedIndexInformer) error {
 	return addIndexer(replicaSetInformer, ReplicaSetControllerIndex, indexByController[*apps.ReplicaSet])
+}
+
+// AddControllerRevisionControllerIndexer adds ControllerRevisionControllerIndex unless
+// it is there.
+func AddControllerRevisionControllerIndexer(revisionInformer cache.SharedIndexInformer) error {
+	return addIndexer(revisionInformer, ControllerRevisionControllerIndex, indexByController[*apps.ControllerRevision])
+}
+
+// AddJobControllerIndexer adds JobControllerIndex unless it is there.
+func AddJobControllerIndexer(jobInformer cache.SharedIndexInformer) error {
+	return addIndexer(jobInformer, JobControllerIndex, indexByController[*batch.Job])
 }
 
 func indexByController[T metav1.Object](obj any) ([]string, error) {
