@@ -372,6 +372,19 @@ func (c *ControlPlane) StartComponent(ctx context.Context, name Component) error
 	return c.with(name, func(p *component) error { return c.bringUp(ctx, p) })
 }
 
+// Pid returns the process id of a component that runs, for those who measure it.
+func (c *ControlPlane) Pid(name Component) (pid int, err error) {
+	err = c.with(name, func(p *component) error {
+		r := p.running()
+		if r == nil {
+			return fmt.Errorf("%s does not run", name)
+		}
+		pid = r.process.PID
+		return nil
+	})
+	return pid, err
+}
+
 func (c *ControlPlane) with(name Component, do func(*component) error) error {
 	c.mu.Lock()
 	i := slices.IndexFunc(c.components, func(p *component) bool { return p.name == name })

@@ -1,0 +1,132 @@
+// Copyright The kcm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kcm-dev/kcm/test/cluster"
+)
+
+// ticksPerSecond is the unit of /proc/PID/stat on every Linux that Go runs on: USER_HZ.
+const ticksPerSecond = 100
+
+// phase is a measured phase whose requests are not counted yet.
+type phase struct {
+	Phase
+	from, to time.Time
+}
+
+// Measure runs f and records what it took. The name tells the phases of a scenario apart; one that has only one leaves
+// it empty.
+func (e *Env) Measure(ctx context.Context, name string, f func(ctx context.Context) error) error {
+	before := map[int]float64{}
+	for _, m := range e.running() {
+		before[m.Pid], _ = cpuSeconds(m.Pid) // one that has ended used nothing
+	}
+	from := time.Now()
+	if err := f(ctx); err != nil {
+		return err
+	}
+	to := time.Now()
+	p := phase{Phase: Phase{Name: name, Seconds: to.Sub(from).Seconds()}, from: from, to: to}
+	for _, m := range e.running() {
+		cpu, err := cpuSeconds(m.Pid)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		p.CPUSeconds += cpu - before[m.Pid]
+		resident, peak, err := memory(m.Pid)
+		if err != nil {
+			return err
+		}
+		p.RSS += resident
+		p.PeakRSS += peak
+		heap, err := heapInUse(ctx, m)
+		if err != nil {
+			return err
+		}
+		p.Heap += heap
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.phases = append(e.phases, p)
+	return nil
+}
+
+func (e *Env) running() []*cluster.Manager {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]*cluster.Manager(nil), e.managers...)
+}
+
+// cpuSeconds is what the process has used so far, user and system.
+func cpuSeconds(pid int) (float64, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("measuring CPU: %w", err)
+	}
+	// Fields follow the program's name, which is in parentheses and may hold anything: utime and stime are 14 and 15.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const utime, stime = 11, 12
+	if len(fields) <= stime {
+		return 0, fmt.Errorf("measuring CPU: /proc/%d/stat has %d fields after the name", pid, len(fields))
+	}
+	total := 0.0
+	for _, field := range []string{fields[utime], fields[stime]} {
+		ticks, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			return 0, fmt.Errorf("measuring CPU: %w", err)
+		}
+		total += ticks / ticksPerSecond
+	}
+	return total, nil
+}
+
+// memory returns the resident memory of the process now and at its peak, in bytes.
+func memory(pid int) (resident, peak float64, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0, fmt.Errorf("measuring memory: %w", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		var target *float64
+		switch name {
+		case "VmRSS":
+			target = &resident
+		case "VmHWM":
+			target = &peak
+		default:
+			continue
+		}
+		kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("measuring memory: /proc/%d/status: %w", pid, err)
+		}
+		*target = kib * 1024
+	}
+	return resident, peak, nil
+}
+
+// heapInUse asks the manager for its Go heap.
+func heapInUse(ctx context.Context, m *cluster.Manager) (float64, error) {
+	const metric = "go_memstats_heap_inuse_bytes "
+	page, err := m.Get(ctx, "/metrics")
+	if err != nil {
+		return 0, fmt.Errorf("measuring the heap: %w", err)
+	}
+	for line := range strings.Lines(page) {
+		if value, found := strings.CutPrefix(line, metric); found {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, fmt.Errorf("measuring the heap: /metrics has no %s", metric)
+}
