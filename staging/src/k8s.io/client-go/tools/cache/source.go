@@ -28,8 +28,9 @@ type Source interface {
 	// is a streaming list: an Added event for every object there is, then a Bookmark with
 	// InitialEventsEnd set, then what changes. opts.TimeoutSeconds is always set.
 	//
-	// A server (or a fake client) that does not know streaming lists must be told apart: return an
-	// error for which IsStreamingListUnsupported is true, or the server's 422 Invalid.
+	// A server that refuses a streaming list answers 422 Invalid, which is returned as it is. What
+	// cannot even be asked for one (a fake client) is told by ErrStreamingListUnsupported; its
+	// resource versions are then not trusted to mean anything either.
 	//
 	// The reader ends when ctx does; Next then returns an error promptly.
 	Watch(ctx context.Context, opts metav1.ListOptions) (EventReader, error)
@@ -65,6 +66,14 @@ type EventReader interface {
 	// Close ends the watch and releases all it holds, goroutines included. It may be called more
 	// than once and, to wake a blocked Next, from another goroutine.
 	Close() error
+}
+
+// burstReader is an EventReader that knows whether its next event is at hand. Events that are at
+// hand are applied to the cache as one batch. Implementing it is optional.
+type burstReader interface {
+	EventReader
+	// More says that Next will return without waiting.
+	More() bool
 }
 
 // Event is one event of a watch.
