@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	clientset "k8s.io/client-go/kubernetes"
@@ -27,10 +28,6 @@ import (
 const (
 	controllerName = "namespace-controller"
 
-	// gracePeriod is how long after its deletion a namespace may still get objects, through API
-	// servers that have not seen the deletion.
-	gracePeriod = 5 * time.Second
-
 	// The back-off after failures: per namespace, and over all of them.
 	baseDelay, maxDelay = 5 * time.Millisecond, 60 * time.Second
 	retriesPerSecond    = 10
@@ -43,9 +40,11 @@ type NamespaceController struct {
 	token   v1.FinalizerName
 	lister  corelisters.NamespaceLister
 	synced  cache.InformerSynced
-	deleter deletion.NamespacedResourcesDeleterInterface
+	deleter deletion.EarlyDeleter
 	worker  *worker.Worker[cache.ObjectName]
 	clock   clock.WithTicker
+	// drains is nil when the controller may use no caches but that of the namespaces.
+	drains *drains
 }
 
 // NewNamespaceController returns a controller that stands for finalizerToken in spec.finalizers.
@@ -56,19 +55,31 @@ func NewNamespaceController(ctx context.Context, kubeClient clientset.Interface,
 	discoverResourcesFn func() ([]*metav1.APIResourceList, error),
 	namespaceInformer coreinformers.NamespaceInformer, resyncPeriod time.Duration,
 	finalizerToken v1.FinalizerName) *NamespaceController {
-	deleter := deletion.NewNamespacedResourcesDeleter(ctx, kubeClient.CoreV1().Namespaces(), metadataClient,
-		kubeClient.CoreV1(), discoverResourcesFn, finalizerToken)
-	return newController(ctx, deleter, namespaceInformer, resyncPeriod, finalizerToken, clock.RealClock{})
+	return NewWithCaches(ctx, kubeClient, metadataClient, discoverResourcesFn, namespaceInformer, resyncPeriod, finalizerToken, nil)
 }
 
-func newController(ctx context.Context, deleter deletion.NamespacedResourcesDeleterInterface, namespaceInformer coreinformers.NamespaceInformer,
-	resyncPeriod time.Duration, token v1.FinalizerName, c clock.WithTicker) *NamespaceController {
+// NewWithCaches is NewNamespaceController with a view of the caches that the process keeps for other
+// controllers. With it content is deleted from the moment that a namespace is, and a namespace is
+// looked at as soon as its last object has gone. nil: none.
+func NewWithCaches(ctx context.Context, kubeClient clientset.Interface, metadataClient metadata.Interface,
+	discoverResourcesFn func() ([]*metav1.APIResourceList, error),
+	namespaceInformer coreinformers.NamespaceInformer, resyncPeriod time.Duration,
+	finalizerToken v1.FinalizerName, caches deletion.Caches) *NamespaceController {
+	deleter := deletion.NewEarlyDeleter(kubeClient.CoreV1().Namespaces(), metadataClient, discoverResourcesFn, finalizerToken)
+	return newController(ctx, deleter, namespaceInformer, resyncPeriod, finalizerToken, caches, clock.RealClock{})
+}
+
+func newController(ctx context.Context, deleter deletion.EarlyDeleter, namespaceInformer coreinformers.NamespaceInformer,
+	resyncPeriod time.Duration, token v1.FinalizerName, caches deletion.Caches, c clock.WithTicker) *NamespaceController {
 	nm := &NamespaceController{
 		token:   token,
 		lister:  namespaceInformer.Lister(),
 		synced:  namespaceInformer.Informer().HasSynced,
 		deleter: deleter,
 		clock:   c,
+	}
+	if caches != nil {
+		nm.drains = newDrains(caches, c, func(name string) { nm.worker.Add(cache.ObjectName{Name: name}) })
 	}
 	nm.worker = worker.New(worker.Options[cache.ObjectName]{
 		Controller: controllerName,
@@ -99,13 +110,23 @@ func newController(ctx context.Context, deleter deletion.NamespacedResourcesDele
 	return nm
 }
 
+// enqueue has a namespace looked at when its grace period is over and, where the caches allow it, at
+// once.
 func (nm *NamespaceController) enqueue(ns *v1.Namespace) {
-	nm.worker.AddAfter(cache.MetaObjectToName(ns), gracePeriod)
+	key := cache.MetaObjectToName(ns)
+	if nm.drains != nil && nm.drains.begin(ns) {
+		nm.worker.Add(key)
+	}
+	nm.worker.AddAfter(key, deletion.GracePeriod)
 }
 
 // Run works on the given number of namespaces at a time until ctx is done.
 func (nm *NamespaceController) Run(ctx context.Context, workers int) {
-	worker.Start(ctx, controllerName, []cache.InformerSynced{nm.synced}, nm.worker.Runner(workers))
+	runners := []func(context.Context){nm.worker.Runner(workers)}
+	if nm.drains != nil {
+		runners = append(runners, nm.drains.run)
+	}
+	worker.Start(ctx, controllerName, []cache.InformerSynced{nm.synced}, runners...)
 }
 
 // Workers returns the controller's workers, for health checks and debug pages.
@@ -113,12 +134,37 @@ func (nm *NamespaceController) Workers() []worker.Reporter { return []worker.Rep
 
 // sync does one round for a namespace.
 func (nm *NamespaceController) sync(ctx context.Context, key cache.ObjectName) error {
-	err := nm.deleter.Delete(ctx, key.Name)
-	var remaining *deletion.ResourcesRemainingError
-	if errors.As(err, &remaining) {
-		return worker.RequeueAfter(nextRound(remaining.Estimate, nm.elapsed(key.Name)))
+	if _, err := nm.lister.Get(key.Name); apierrors.IsNotFound(err) {
+		nm.forget(key.Name)
+		return nil // a timer outlived the namespace
 	}
-	return err
+	var err error
+	early := nm.drains != nil && nm.drains.inGrace(key.Name)
+	if early {
+		err = nm.deleter.HeadStart(ctx, key.Name, nm.drains.caches)
+	} else {
+		err = nm.deleter.Delete(ctx, key.Name)
+	}
+	var remaining *deletion.ResourcesRemainingError
+	if !errors.As(err, &remaining) {
+		if err == nil && !early {
+			nm.forget(key.Name)
+		}
+		return err
+	}
+	if nm.drains != nil {
+		nm.drains.await(key.Name, remaining.Resources)
+	}
+	if early {
+		return nil // the end of the grace period brings it up again
+	}
+	return worker.RequeueAfter(nextRound(remaining.Estimate, nm.elapsed(key.Name)))
+}
+
+func (nm *NamespaceController) forget(name string) {
+	if nm.drains != nil {
+		nm.drains.end(name)
+	}
 }
 
 // elapsed returns how long the namespace has been terminating, as far as the cache knows.

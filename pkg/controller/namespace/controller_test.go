@@ -32,9 +32,28 @@ type rounds struct {
 	start   time.Time
 	answers []error
 
+	// caches are given to the controller when they are not nil; earlyAnswer is what a head start returns.
+	caches      deletion.Caches
+	earlyAnswer error
+
 	mu    sync.Mutex
 	times []time.Duration
 	names []string
+	early []time.Duration
+}
+
+func (r *rounds) HeadStart(context.Context, string, deletion.Caches) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.early = append(r.early, time.Since(r.start))
+	return r.earlyAnswer
+}
+
+// headStarts returns the times of the head starts so far.
+func (r *rounds) headStarts() []time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.early)
 }
 
 func (r *rounds) Delete(_ context.Context, name string) error {
@@ -75,7 +94,7 @@ func run(t *testing.T, r *rounds, resync time.Duration, check func(t *testing.T,
 		}
 		factory := informers.NewSharedInformerFactory(client, 12*time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
-		nm := newController(ctx, r, factory.Core().V1().Namespaces(), resync, v1.FinalizerKubernetes, clock.RealClock{})
+		nm := newController(ctx, r, factory.Core().V1().Namespaces(), resync, v1.FinalizerKubernetes, r.caches, clock.RealClock{})
 		if got := len(nm.Workers()); got != 1 {
 			t.Errorf("%d workers, want 1", got)
 		}
@@ -125,7 +144,7 @@ func TestWhichNamespacesAreWorkedOn(t *testing.T) {
 		if names, _ := r.seen(); len(names) != 0 {
 			t.Errorf("rounds for %v before the grace period ended", names)
 		}
-		time.Sleep(gracePeriod)
+		time.Sleep(deletion.GracePeriod)
 		synctest.Wait()
 		names, _ := r.seen()
 		if diff := cmp.Diff([]string{"terminating"}, names); diff != "" {
@@ -133,7 +152,7 @@ func TestWhichNamespacesAreWorkedOn(t *testing.T) {
 		}
 
 		deleted := update(t, client, active("active"), func(ns *v1.Namespace) { ns.DeletionTimestamp = ptr.To(metav1.Now()) })
-		time.Sleep(gracePeriod - time.Millisecond)
+		time.Sleep(deletion.GracePeriod - time.Millisecond)
 		synctest.Wait()
 		if names, _ := r.seen(); len(names) != 1 {
 			t.Error("a round began within the grace period")
@@ -161,7 +180,7 @@ func TestRemainingContentIsAskedForAgain(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		_, times := r.seen()
-		if times[0] != gracePeriod {
+		if times[0] != deletion.GracePeriod {
 			t.Errorf("first round after %s", times[0])
 		}
 		for i := 1; i < len(times); i++ {

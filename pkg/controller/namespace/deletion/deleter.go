@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	v1clientset "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
@@ -28,10 +29,19 @@ type NamespacedResourcesDeleterInterface interface {
 	Delete(ctx context.Context, nsName string) error
 }
 
+// EarlyDeleter can begin before a namespace's GracePeriod is over.
+type EarlyDeleter interface {
+	NamespacedResourcesDeleterInterface
+	// HeadStart deletes what can be deleted early; Delete must follow when the GracePeriod is over.
+	HeadStart(ctx context.Context, nsName string, caches Caches) error
+}
+
 // ResourcesRemainingError says that a round went well and left content that needs time to go.
 type ResourcesRemainingError struct {
 	// Estimate is how long it may take, in seconds.
 	Estimate int64
+	// Resources are the kinds of what is left, sorted.
+	Resources []schema.GroupVersionResource
 }
 
 func (e *ResourcesRemainingError) Error() string {
@@ -47,6 +57,12 @@ func NewNamespacedResourcesDeleter(_ context.Context, nsClient v1clientset.Names
 	metadataClient metadata.Interface, _ v1clientset.PodsGetter,
 	discoverResourcesFn func() ([]*metav1.APIResourceList, error),
 	finalizerToken v1.FinalizerName) NamespacedResourcesDeleterInterface {
+	return NewEarlyDeleter(nsClient, metadataClient, discoverResourcesFn, finalizerToken)
+}
+
+// NewEarlyDeleter is NewNamespacedResourcesDeleter for those who can give a namespace a head start.
+func NewEarlyDeleter(nsClient v1clientset.NamespaceInterface, metadataClient metadata.Interface,
+	discoverResourcesFn func() ([]*metav1.APIResourceList, error), finalizerToken v1.FinalizerName) EarlyDeleter {
 	return newDeleter(nsClient, metadataClient, discoverResourcesFn, finalizerToken, clock.RealClock{})
 }
 
@@ -101,7 +117,7 @@ func (d *namespacedResourcesDeleter) Delete(ctx context.Context, nsName string) 
 		return fmt.Errorf("deleting the content of namespace %s: %w", nsName, err)
 	}
 	if !o.empty() {
-		return &ResourcesRemainingError{Estimate: o.estimate}
+		return o.remainingError()
 	}
 	return ignoreNotFound(d.finalize(ctx, ns))
 }

@@ -6,6 +6,7 @@ package deletion
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -229,4 +230,12 @@ func (o *outcome) err() error {
 // empty is true when the namespace may be let go.
 func (o *outcome) empty() bool {
 	return len(o.remaining) == 0 && o.estimate == 0 && o.err() == nil
+}
+
+// remainingError says what is left, and for how long it may be.
+func (o *outcome) remainingError() *ResourcesRemainingError {
+	resources := slices.SortedFunc(maps.Keys(o.remaining), func(a, b schema.GroupVersionResource) int {
+		return cmp.Compare(a.String(), b.String())
+	})
+	return &ResourcesRemainingError{Estimate: o.estimate, Resources: resources}
 }
