@@ -18,6 +18,8 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
 kcm::require_go
+# The suite is compiled as the local cluster's programs are.
+kcm::share_build_cache
 
 kubeconfig=
 filter=

@@ -115,6 +115,30 @@ func podImage() string {
 	return "registry.k8s.io/pause:3.10.1"
 }
 
+// holdFinalizer is nobody's but the suite's: what has it stays in deletion.
+const holdFinalizer = "kcm-e2e.example.com/hold"
+
+// createConfigMap makes the plainest of objects; change may be nil.
+func (c *cluster) createConfigMap(ctx context.Context, name string, change func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	GinkgoHelper()
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if change != nil {
+		change(m)
+	}
+	m, err := c.CoreV1().ConfigMaps(c.namespace).Create(ctx, m, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return m
+}
+
+// waitForGone waits until there is no object of that name: waitForGone(ctx, c.CoreV1().Pods(c.namespace).Get, "name").
+func waitForGone[T any](ctx context.Context, get func(context.Context, string, metav1.GetOptions) (T, error), name string) {
+	GinkgoHelper()
+	Eventually(func(ctx context.Context) error {
+		_, err := get(ctx, name, metav1.GetOptions{})
+		return err
+	}).WithContext(ctx).Should(Satisfy(apierrors.IsNotFound), "%s is gone", name)
+}
+
 // podTemplate is of a pod that does nothing, and ends at once.
 func podTemplate(labels map[string]string) corev1.PodTemplateSpec {
 	grace := int64(1)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var _ = Describe("The manager", Label("leader-election"), func() {
+var _ = Describe("The manager", Label(labelLeaderElection), func() {
 	c := useCluster()
 
 	It("holds its lease, and renews it", func(ctx SpecContext) {

@@ -41,7 +41,7 @@ var _ = Describe("A Namespace", Label("namespace-controller"), func() {
 
 	It("waits for finalizers, and says whose", Label(labelSlow), func(ctx SpecContext) {
 		doomed := &cluster{Interface: c.Interface, config: c.config, namespace: c.newNamespace(ctx, nil)}
-		doomed.createConfigMap(ctx, "held", []string{"kcm-e2e.example.com/hold"})
+		doomed.createConfigMap(ctx, "held", func(m *corev1.ConfigMap) { m.Finalizers = []string{holdFinalizer} })
 		c.deleteNamespace(ctx, doomed.namespace)
 		Eventually(func(ctx context.Context) (*corev1.Namespace, error) {
 			return c.CoreV1().Namespaces().Get(ctx, doomed.namespace, metav1.GetOptions{})
@@ -49,17 +49,9 @@ var _ = Describe("A Namespace", Label("namespace-controller"), func() {
 			HaveField("Phase", corev1.NamespaceTerminating),
 			HaveField("Conditions", ContainElement(And(
 				HaveField("Type", corev1.NamespaceFinalizersRemaining), HaveField("Status", corev1.ConditionTrue),
-				HaveField("Message", ContainSubstring("kcm-e2e.example.com/hold in 1 resource instances"))))))))
+				HaveField("Message", ContainSubstring(holdFinalizer+" in 1 resource instances"))))))))
 		_, err := c.CoreV1().ConfigMaps(doomed.namespace).Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		c.waitForNoNamespace(ctx, doomed.namespace)
 	}, specTimeout)
 })
-
-func (c *cluster) createConfigMap(ctx context.Context, name string, finalizers []string) {
-	GinkgoHelper()
-	_, err := c.CoreV1().ConfigMaps(c.namespace).Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers},
-	}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-}

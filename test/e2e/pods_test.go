@@ -112,6 +112,28 @@ func (c *cluster) liveCount(ctx context.Context, selector string) (int, error) {
 	return len(pods), err
 }
 
+// createPod makes a pod that nobody controls; change may be nil.
+func (c *cluster) createPod(ctx context.Context, name string, change func(*corev1.Pod)) *corev1.Pod {
+	GinkgoHelper()
+	template := podTemplate(map[string]string{"app": name})
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: template.Labels}, Spec: template.Spec}
+	if change != nil {
+		change(p)
+	}
+	p, err := c.CoreV1().Pods(c.namespace).Create(ctx, p, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return p
+}
+
+// controllerOfPod is nil for a pod that nobody controls.
+func (c *cluster) controllerOfPod(ctx context.Context, name string) (*metav1.OwnerReference, error) {
+	p, err := c.CoreV1().Pods(c.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return metav1.GetControllerOf(p), nil
+}
+
 func podNames(pods []corev1.Pod) []string {
 	var names []string
 	for _, p := range pods {

@@ -46,27 +46,15 @@ var _ = Describe("A ReplicaSet", Label("replicaset-controller"), func() {
 	}, specTimeout)
 
 	It("takes in pods that match, and lets go of those that no longer do", func(ctx SpecContext) {
-		template := podTemplate(map[string]string{"app": name})
-		orphan, err := c.CoreV1().Pods(c.namespace).Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: template.Labels}, Spec: template.Spec,
-		}, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		orphan := c.createPod(ctx, "orphan", func(p *corev1.Pod) { p.Labels["app"] = name })
 		rs := c.createReplicaSet(ctx, c.namespace, name, 2)
 		c.waitForReplicas(ctx, name, 2)
-		pod, err := c.CoreV1().Pods(c.namespace).Get(ctx, orphan.Name, metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(metav1.GetControllerOf(pod)).To(HaveField("UID", rs.UID))
+		Expect(c.controllerOfPod(ctx, orphan.Name)).To(HaveField("UID", rs.UID))
 
 		By("changing its label")
-		_, err = c.CoreV1().Pods(c.namespace).Patch(ctx, orphan.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`), metav1.PatchOptions{})
+		_, err := c.CoreV1().Pods(c.namespace).Patch(ctx, orphan.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`), metav1.PatchOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(func(ctx context.Context) (*metav1.OwnerReference, error) {
-			pod, err := c.CoreV1().Pods(c.namespace).Get(ctx, orphan.Name, metav1.GetOptions{})
-			if err != nil {
-				return nil, err
-			}
-			return metav1.GetControllerOf(pod), nil
-		}).WithContext(ctx).Should(BeNil())
+		Eventually(c.controllerOfPod).WithContext(ctx).WithArguments(orphan.Name).Should(BeNil())
 		c.waitForReplicas(ctx, name, 2)
 		Expect(c.liveCount(ctx, "app=other")).To(Equal(1), "the pod that was let go")
 	}, specTimeout)

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -62,10 +61,7 @@ var _ = Describe("A token Secret", Label("serviceaccount-token-controller"), fun
 		Expect(review.Status.UserInfo.Username).To(Equal("system:serviceaccount:" + c.namespace + ":robot"))
 
 		Expect(c.CoreV1().ServiceAccounts(c.namespace).Delete(ctx, "robot", metav1.DeleteOptions{})).To(Succeed())
-		Eventually(func(ctx context.Context) bool {
-			_, err := c.CoreV1().Secrets(c.namespace).Get(ctx, "robot-token", metav1.GetOptions{})
-			return apierrors.IsNotFound(err)
-		}).WithContext(ctx).Should(BeTrue(), "the secret is gone")
+		waitForGone(ctx, c.CoreV1().Secrets(c.namespace).Get, "robot-token")
 	}, specTimeout)
 })
 

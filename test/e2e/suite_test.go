@@ -18,6 +18,8 @@ const kubeconfigVariable = "KCM_E2E_KUBECONFIG"
 const (
 	// labelSlow marks specs that wait for a timeout of a controller's.
 	labelSlow = "slow"
+	// labelLeaderElection marks specs of the manager itself.
+	labelLeaderElection = "leader-election"
 )
 
 // specTimeout is how long a spec may take in all. A real node may have to pull an image first.
