@@ -20,6 +20,13 @@ fail() {
   exit 1
 }
 
+case ${1:-} in
+  -h | --help)
+    sed -n '/^# Makes/,/^$/{s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}"
+    exit 0
+    ;;
+esac
+[ $# -le 1 ] || fail "\"$2\" is one argument too many: usage is hack/kind-up.sh [NAME]"
 name=${1:-kcm}
 [[ $name =~ ^[a-z0-9][a-z0-9.-]*$ ]] || fail "NAME \"$name\": allowed are lower-case letters, digits, \"-\" and \".\""
 command -v docker >/dev/null || fail "there is no docker here, and kind needs a container engine: use make up, which needs none"

@@ -21,7 +21,7 @@ fail() {
   exit 1
 }
 
-[ $# = 1 ] || fail "usage: hack/release.sh VERSION"
+[ $# = 1 ] && [[ $1 != -* ]] || fail "usage: hack/release.sh VERSION"
 kcm::version
 minor="v$KCM_GIT_MAJOR.$KCM_GIT_MINOR"
 number='(0|[1-9][0-9]*)'
@@ -42,7 +42,7 @@ rm -rf "$folder"
 mkdir -p "$folder"
 
 hack/build-image.sh "$folder" >"$folder/image.txt"
-kcm::image check "$folder/image.oci"
+hack/check-image.sh "$folder/image.oci" >&2
 # The tars hold the same.
 rm -r "$folder/image.oci"
 
@@ -55,6 +55,6 @@ echo "writing the SBOM …" >&2
 go mod graph | go run -C build ./cmd/sbom --version "$KCM_VERSION" --commit "$KCM_GIT_COMMIT" --date "$KCM_BUILD_DATE" \
   "$KCM_ROOT/$folder"/kube-controller-manager-linux-* >"$folder/sbom.spdx.json"
 
-(cd "$folder" && LC_ALL=C sha256sum -- * >SHA256SUMS)
+(cd "$folder" && LC_ALL=C sha256sum -- * >SHA256SUMS && sha256sum --check --quiet SHA256SUMS)
 echo "… release $KCM_VERSION done in $((SECONDS - started))s" >&2
 echo "$folder"

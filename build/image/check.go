@@ -26,8 +26,9 @@ import (
 const minCertificates = 80
 
 // Check returns what is wrong with an image index: digests, platforms, configuration, and the files, of which there may
-// be no other than the three that belong there. An index that contradicts itself is not looked into any further.
-func Check(index v1.ImageIndex) error {
+// be no other than the three that belong there. An index that contradicts itself is not looked into any further. The
+// architectures are those that the index should have, sorted.
+func Check(index v1.ImageIndex, architectures ...string) error {
 	if err := validate.Index(index); err != nil {
 		return fmt.Errorf("the index is inconsistent: %w", err)
 	}
@@ -51,7 +52,11 @@ func Check(index v1.ImageIndex) error {
 			errs = append(errs, fmt.Errorf("%s: %w", descriptor.Platform, err))
 		}
 	}
-	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
+	var want []string
+	for _, architecture := range architectures {
+		want = append(want, "linux/"+architecture)
+	}
+	if !slices.Equal(platforms, want) {
 		errs = append(errs, fmt.Errorf("the platforms are %v, want %v", platforms, want))
 	}
 	return errors.Join(errs...)

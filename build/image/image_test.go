@@ -83,7 +83,7 @@ func testTag(t *testing.T) name.Tag {
 }
 
 func TestIndexIsAsCheckWantsIt(t *testing.T) {
-	if err := Check(written(t, testIndex(t))); err != nil {
+	if err := Check(written(t, testIndex(t)), "amd64", "arm64"); err != nil {
 		t.Error(err)
 	}
 }
@@ -212,7 +212,7 @@ func TestLayoutIsReadBack(t *testing.T) {
 	if digest(t, got) != digest(t, want) {
 		t.Errorf("the digest is %s, want %s", digest(t, got), digest(t, want))
 	}
-	if err := Check(got); err != nil {
+	if err := Check(got, "amd64", "arm64"); err != nil {
 		t.Error(err)
 	}
 	if err := WriteLayout(dir, want, testTag(t)); err == nil || !strings.Contains(err.Error(), "is not empty") {
@@ -278,7 +278,7 @@ func TestPush(t *testing.T) {
 	if digest(t, got) != digest(t, index) {
 		t.Errorf("pulled %s, want %s", digest(t, got), digest(t, index))
 	}
-	if err := Check(got); err != nil {
+	if err := Check(got, "amd64", "arm64"); err != nil {
 		t.Error(err)
 	}
 }
@@ -398,7 +398,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			"the platforms are [linux/amd64]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := Check(c.index); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := Check(c.index, "amd64", "arm64"); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
 		})

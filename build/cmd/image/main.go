@@ -1,8 +1,8 @@
 // Copyright The kcm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command image makes, checks, unpacks and pushes the product's container image. hack/build-image.sh, hack/push-image.sh
-// and //build:image call it.
+// Command image makes, checks, runs and pushes the product's container image. hack/build-image.sh, hack/check-image.sh,
+// hack/push-image.sh and //build:image call it.
 package main
 
 import (
@@ -32,6 +32,6 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newBuildCommand(), newCheckCommand(), newExtractCommand(), newPushCommand())
+	root.AddCommand(newBuildCommand(), newCheckCommand(), newRunCommand(), newPushCommand())
 	return root
 }

@@ -4,10 +4,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path"
+	"runtime"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -17,8 +20,12 @@ import (
 	"github.com/kcm-dev/kcm/build/image"
 )
 
+// runTimeout is how long a binary may take to be healthy, on a machine that has much else to do.
+const runTimeout = 2 * time.Minute
+
 func newCheckCommand() *cobra.Command {
-	return &cobra.Command{
+	var architectures []string
+	cmd := &cobra.Command{
 		Use:   "check LAYOUT",
 		Short: "Fail unless the OCI layout holds the image as it should be",
 		Args:  cobra.ExactArgs(1),
@@ -27,34 +34,44 @@ func newCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return image.Check(index)
+			return image.Check(index, architectures...)
 		},
 	}
+	cmd.Flags().StringSliceVar(&architectures, "architectures", []string{"amd64", "arm64"}, "what the image is for, sorted")
+	return cmd
 }
 
-func newExtractCommand() *cobra.Command {
-	var architecture string
+func newRunCommand() *cobra.Command {
+	var isolate bool
 	cmd := &cobra.Command{
-		Use:   "extract LAYOUT FOLDER",
-		Short: "Unpack the files of one architecture's image",
-		Args:  cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
+		Use:   "run LAYOUT",
+		Short: "Start the image's binary for this machine, and end it when it answers /healthz",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			index, _, err := image.ReadLayout(args[0])
 			if err != nil {
 				return err
 			}
-			img, err := image.ForPlatform(index, architecture)
+			img, err := image.ForPlatform(index, runtime.GOARCH)
 			if err != nil {
 				return err
 			}
-			if err := os.MkdirAll(args[1], 0o755); err != nil {
-				return fmt.Errorf("making the folder: %w", err)
+			dir, err := os.MkdirTemp("", "kcm-image-")
+			if err != nil {
+				return fmt.Errorf("making a folder: %w", err)
 			}
-			_, err = image.Extract(img, args[1])
-			return err
+			defer os.RemoveAll(dir)
+			ctx, cancel := context.WithTimeout(cmd.Context(), runTimeout)
+			defer cancel()
+			answer, err := image.Run(ctx, img, dir, isolate)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "the binary of the image answers /healthz with %q\n", answer)
+			return nil
 		},
 	}
-	cmd.Flags().StringVar(&architecture, "architecture", "amd64", "the image's architecture")
+	cmd.Flags().BoolVar(&isolate, "isolate", false, "with nothing but the image's files, as the image's user; takes Linux and root")
 	return cmd
 }
 
