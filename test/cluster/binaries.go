@@ -93,3 +93,17 @@ func listAfter(help []byte, title string) []string {
 	}
 	return nil
 }
+
+// DefaultControllers returns the controllers that the binary has and that "*" switches on.
+func DefaultControllers(ctx context.Context, binary string) ([]string, error) {
+	help, err := exec.CommandContext(ctx, binary, "--help").Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking %s for --help: %w", binary, err)
+	}
+	left := slices.Concat(listAfter(help, "Not available in this release:"), listAfter(help, "Disabled-by-default controllers:"))
+	controllers := slices.DeleteFunc(listAfter(help, "All controllers:"), func(name string) bool { return slices.Contains(left, name) })
+	if len(controllers) == 0 {
+		return nil, fmt.Errorf("%s --help names no controllers", binary)
+	}
+	return controllers, nil
+}

@@ -244,6 +244,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, r.Method, rule)
 	case rule.Drop == DropBefore:
 		cut(r, rule)
+	case rule.Intercept != nil && rule.Intercept(w, r):
 	default:
 		p.forward(w, r, c, rule)
 	}

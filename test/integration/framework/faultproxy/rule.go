@@ -6,6 +6,7 @@ package faultproxy
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"time"
@@ -85,6 +86,10 @@ type Rule struct {
 	// RetryAfter is sent with Status as Retry-After, in whole seconds. 0: none.
 	RetryAfter time.Duration
 
+	// Intercept sees each request after Delay and Hold. It may answer it and return true, or change it, body and method
+	// included, and return false: then it is forwarded as it is now.
+	Intercept func(w http.ResponseWriter, r *http.Request) (answered bool)
+
 	// EventDelay delays every selected event of matching watches, and so
 	// everything behind it. It applies to watches that are open already, too.
 	EventDelay time.Duration
@@ -107,6 +112,8 @@ func (r Rule) validate() error {
 		return fmt.Errorf("rule's Status is %d, must be 0 or 400 to 599", r.Status)
 	case r.RetryAfter != 0 && r.Status == 0:
 		return fmt.Errorf("rule has RetryAfter %v but no Status to send it with", r.RetryAfter)
+	case r.Status != 0 && r.Intercept != nil:
+		return fmt.Errorf("rule has Status %d and Intercept: only one of them can answer", r.Status)
 	case r.Event != nil && r.EventDelay == 0 && !r.WithholdEvents:
 		return fmt.Errorf("rule selects events but neither delays nor withholds them")
 	}
@@ -114,7 +121,7 @@ func (r Rule) validate() error {
 }
 
 func (r Rule) hasRequestFault() bool {
-	return r.Delay > 0 || r.Hold || r.Drop != DropNone || r.Status != 0
+	return r.Delay > 0 || r.Hold || r.Drop != DropNone || r.Status != 0 || r.Intercept != nil
 }
 
 func (r Rule) hasEventFault() bool { return r.EventDelay > 0 || r.WithholdEvents }
