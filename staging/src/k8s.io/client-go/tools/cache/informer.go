@@ -190,8 +190,15 @@ func (i *Informer) RemoveEventHandler(handle clientcache.ResourceEventHandlerReg
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.listeners = slices.DeleteFunc(i.listeners, func(other *listener) bool { return other == l })
+	at := slices.Index(i.listeners, l)
+	if at < 0 {
+		return nil
+	}
+	i.listeners = slices.Delete(i.listeners, at, at+1)
 	l.remove()
+	if i.running == nil {
+		close(l.finished) // It will never run.
+	}
 	return nil
 }
 

@@ -216,6 +216,10 @@ func (l *listener) HasSyncedChecker() clientcache.DoneChecker {
 	return doneChecker{name: l.name, done: l.syncDone}
 }
 
+// ShutdownChan is closed when the handler has been removed, or its informer has stopped, and it is
+// not called any more. client-go's ShutDownEventHandler asks for it.
+func (l *listener) ShutdownChan() <-chan struct{} { return l.finished }
+
 type doneChecker struct {
 	name string
 	done <-chan struct{}
