@@ -28,6 +28,7 @@
 //	                                        selector, image, count (the first so many there are now) choose
 //	hold: {selector}                        terminating pods do not end; hold: {} with release: true lets go
 //	wait: {kind, name, is: {status.x: 3}}   until the fields are so; "" is absent. Or gone: true. Or selector and count.
+//	                                        within: 2m, where a minute is not enough
 //	advance: 3s                             that much time passes
 //	checkpoint: name                        the objects are compared, once both sides rest
 package scenarios

@@ -286,8 +286,11 @@ func (s *Stage) wait(ctx context.Context, w Wait, namespace string) error {
 	if err != nil {
 		return err
 	}
-	last := ""
-	err = cluster.WaitFor(ctx, "this", s.Timeout, func(ctx context.Context) (bool, error) {
+	last, timeout := "", s.Timeout
+	if w.Within != nil {
+		timeout = w.Within.Duration
+	}
+	err = cluster.WaitFor(ctx, "this", timeout, func(ctx context.Context) (bool, error) {
 		if w.Count != nil {
 			list, err := client.List(ctx, metav1.ListOptions{LabelSelector: w.Selector})
 			if err != nil {

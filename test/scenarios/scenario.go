@@ -94,6 +94,8 @@ type Wait struct {
 	Is    map[string]any `json:"is"`
 	Gone  bool           `json:"gone"`
 	Count *int           `json:"count"`
+	// Within is how long it may take, where that is more than usual.
+	Within *metav1.Duration `json:"within"`
 }
 
 // Load returns all scenarios, sorted by name.
