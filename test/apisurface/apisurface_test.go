@@ -14,6 +14,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,7 @@ import (
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	batchinformers "k8s.io/client-go/informers/batch/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	schedulinginformers "k8s.io/client-go/informers/scheduling/v1beta1"
 	clientset "k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/metadata"
@@ -47,9 +49,13 @@ import (
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/names"
 	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/certificates/rootcacertpublisher"
+	"github.com/kcm-dev/kcm/pkg/controller/cronjob"
 	"github.com/kcm-dev/kcm/pkg/controller/deployment"
 	deploymentutil "github.com/kcm-dev/kcm/pkg/controller/deployment/util"
 	"github.com/kcm-dev/kcm/pkg/controller/garbagecollector"
+	"github.com/kcm-dev/kcm/pkg/controller/job"
+	jobmetrics "github.com/kcm-dev/kcm/pkg/controller/job/metrics"
+	jobutil "github.com/kcm-dev/kcm/pkg/controller/job/util"
 	"github.com/kcm-dev/kcm/pkg/controller/namespace"
 	"github.com/kcm-dev/kcm/pkg/controller/podgc"
 	podgcmetrics "github.com/kcm-dev/kcm/pkg/controller/podgc/metrics"
@@ -180,6 +186,28 @@ var (
 	_ func(klog.Logger, discovery.ServerResourcesInterface) (map[schema.GroupVersionResource]struct{}, error)      = garbagecollector.GetDeletableResources
 )
 
+// pkg/controller/job, pkg/controller/job/metrics, pkg/controller/job/util
+var (
+	_ func(context.Context, clientset.Interface, coreinformers.PodInformer, batchinformers.JobInformer, schedulinginformers.WorkloadInformer, schedulinginformers.PodGroupInformer) (*job.Controller, error) = job.NewController
+
+	_ runner                  = (*job.Controller)(nil)
+	_ *time.Duration          = &job.DefaultJobPodFailureBackOff
+	_ *time.Duration          = &job.MaxJobPodFailureBackOff
+	_ *time.Duration          = &job.DefaultJobApiBackOff
+	_ *time.Duration          = &job.MaxJobApiBackOff
+	_ *time.Duration          = &job.SyncJobBatchPeriod
+	_ *int                    = &job.MaxPodCreateDeletePerSync
+	_ *int                    = &job.MaxUncountedPods
+	_ *metrics.CounterVec     = jobmetrics.JobByExternalControllerTotal
+	_ *metrics.CounterVec     = jobmetrics.JobFinishedIndexesTotal
+	_ *metrics.CounterVec     = jobmetrics.JobFinishedNum
+	_ *metrics.CounterVec     = jobmetrics.JobPodsCreationTotal
+	_ *metrics.CounterVec     = jobmetrics.JobPodsFinished
+	_ *metrics.CounterVec     = jobmetrics.PodFailuresHandledByFailurePolicy
+	_ *metrics.CounterVec     = jobmetrics.TerminatedPodsTrackingFinalizerTotal
+	_ func(*batchv1.Job) bool = jobutil.IsJobFinished
+)
+
 // pkg/controller/namespace
 var (
 	_ func(context.Context, clientset.Interface, metadata.Interface, func() ([]*metav1.APIResourceList, error), coreinformers.NamespaceInformer, time.Duration, corev1.FinalizerName) *namespace.NamespaceController = namespace.NewNamespaceController
@@ -231,6 +259,12 @@ var _ = serviceaccountcontroller.TokensControllerOptions{
 	MaxRetries:           0,
 }
 
+// pkg/controller/cronjob
+var (
+	_ func(context.Context, batchinformers.JobInformer, batchinformers.CronJobInformer, clientset.Interface) (*cronjob.ControllerV2, error) = cronjob.NewControllerV2
+	_ runner                                                                                                                                = (*cronjob.ControllerV2)(nil)
+)
+
 // pkg/controller/ttlafterfinished
 var (
 	_ func(context.Context, batchinformers.JobInformer, clientset.Interface) *ttlafterfinished.Controller = ttlafterfinished.New
@@ -254,6 +288,9 @@ func TestConstantsHaveUpstreamsValues(t *testing.T) {
 		deploymentutil.NewRSAvailableReason:       "NewReplicaSetAvailable",
 		deploymentutil.RevisionAnnotation:         "deployment.kubernetes.io/revision",
 		deploymentutil.TimedOutReason:             "ProgressDeadlineExceeded",
+
+		jobmetrics.Add:    "add",
+		jobmetrics.Delete: "delete",
 
 		podgcmetrics.PodGCReasonTerminatingOutOfService: "out-of-service",
 	} {

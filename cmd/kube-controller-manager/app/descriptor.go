@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-base/featuregate"
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
@@ -95,15 +96,19 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 		{Name: names.GarbageCollectorController, Aliases: []string{"garbagecollector"},
 			Configured: garbageCollectorEnabled, Constructor: newGarbageCollectorController},
 		{Name: names.DaemonSetController, Aliases: []string{"daemonset"}},
-		{Name: names.JobController, Aliases: []string{"job"}},
+		{Name: names.JobController, Aliases: []string{"job"},
+			Watches: append(batchV1("jobs"), coreV1("pods")...), Constructor: newJobController},
 		{Name: names.DeploymentController, Aliases: []string{"deployment"},
 			Watches: append(appsV1("deployments", "replicasets"), coreV1("pods")...), Constructor: newDeploymentController},
 		{Name: names.ReplicaSetController, Aliases: []string{"replicaset"},
 			Watches: append(appsV1("replicasets"), coreV1("pods")...), Constructor: newReplicaSetController},
 		{Name: names.HorizontalPodAutoscalerController, Aliases: []string{"horizontalpodautoscaling"}},
-		{Name: names.DisruptionController, Aliases: []string{"disruption"}},
+		{Name: names.DisruptionController, Aliases: []string{"disruption"},
+			Watches: slices.Concat(coreV1("pods", "replicationcontrollers"), appsV1("replicasets", "deployments", "statefulsets"),
+				policyV1("poddisruptionbudgets")), Constructor: newDisruptionController},
 		{Name: names.StatefulSetController, Aliases: []string{"statefulset"}},
-		{Name: names.CronJobController, Aliases: []string{"cronjob"}},
+		{Name: names.CronJobController, Aliases: []string{"cronjob"},
+			Watches: batchV1("cronjobs", "jobs"), Constructor: newCronJobController},
 		{Name: names.CertificateSigningRequestSigningController, Aliases: []string{"csrsigning"}},
 		{Name: names.CertificateSigningRequestApprovingController, Aliases: []string{"csrapproving"}},
 		{Name: names.CertificateSigningRequestCleanerController, Aliases: []string{"csrcleaner"}},
@@ -190,6 +195,10 @@ func appsV1(resources ...string) []schema.GroupVersionResource {
 
 func batchV1(resources ...string) []schema.GroupVersionResource {
 	return inVersion(batchv1.SchemeGroupVersion, resources)
+}
+
+func policyV1(resources ...string) []schema.GroupVersionResource {
+	return inVersion(policyv1.SchemeGroupVersion, resources)
 }
 
 func inVersion(version schema.GroupVersion, resources []string) []schema.GroupVersionResource {

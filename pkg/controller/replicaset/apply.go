@@ -5,9 +5,7 @@ package replicaset
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -15,12 +13,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/klog/v2"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
-	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
 )
 
 // apply carries out the plan and returns the first error as it came: users read its text in
@@ -64,7 +60,7 @@ func (s *syncer) createPods(ctx context.Context, count int, now time.Time) error
 	ref := metav1.NewControllerRef(s.set, s.GroupVersionKind)
 	created, err := controller.SlowStartBatch(ctx, count, controller.SlowStartInitialBatchSize, func(ctx context.Context, _ int) error {
 		err := s.pods.CreatePods(ctx, s.set.Namespace, &s.set.Spec.Template, s.kind.Object(s.set), ref)
-		if outcomeUnknown(err) {
+		if controller.OutcomeUnknown(err) {
 			s.memory.createUnknown(s.name, s.set.UID, s.clock.Now())
 		}
 		return err
@@ -109,33 +105,13 @@ func (s *syncer) deletePod(ctx context.Context, pod *v1.Pod) error {
 	case apierrors.IsNotFound(err):
 		// Gone already, as was wanted; the cache will show it.
 		return nil
-	case outcomeUnknown(err):
+	case controller.OutcomeUnknown(err):
 		s.memory.deleteUnknown(s.name, s.set.UID, pod.UID, s.clock.Now())
 		return err
 	default:
 		s.guard.DeleteFailed(s.name, pod.UID)
 		return err
 	}
-}
-
-// outcomeUnknown says whether a write may have happened although err came back: the
-// connection broke, or the server gave up waiting for its own storage.
-func outcomeUnknown(err error) bool {
-	if err == nil || errors.Is(err, gate.ErrFenced) || utilnet.IsConnectionRefused(err) {
-		return false // no error, or never sent
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return true // no answer
-	}
-	switch status.Status().Reason {
-	case metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout:
-		return true
-	case metav1.StatusReasonInternalError, metav1.StatusReasonServiceUnavailable:
-		return false // an admission plugin failed, or the server is not there: before any storage
-	}
-	// Errors of storage come without a reason, those of a proxy in between as they are.
-	return status.Status().Code >= http.StatusInternalServerError
 }
 
 // settle finds out what became of requests of unknown outcome, before anything is

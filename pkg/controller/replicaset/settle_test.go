@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
 )
 
@@ -130,7 +131,7 @@ func TestOutcomeUnknown(t *testing.T) {
 		{apierrors.NewTooManyRequests("t", 1), false},
 		{apierrors.NewForbidden(v1.Resource("pods"), "a", errors.New("quota")), false},
 	} {
-		if got := outcomeUnknown(tc.err); got != tc.want {
+		if got := controller.OutcomeUnknown(tc.err); got != tc.want {
 			t.Errorf("%v: unknown %v", tc.err, got)
 		}
 	}

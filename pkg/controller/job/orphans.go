@@ -1,0 +1,139 @@
+// Copyright The kcm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"context"
+	"fmt"
+
+	batch "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/kcm-dev/kcm/pkg/controller"
+	jobutil "github.com/kcm-dev/kcm/pkg/controller/job/util"
+)
+
+// orphanKey names one Pod that may have no Job, or all Pods of a Job that goes on no more.
+type orphanKey struct {
+	namespace, name string
+	// job is the UID of the Job of that name whose Pods are meant; empty for one Pod.
+	job types.UID
+}
+
+// String is for logs.
+func (k orphanKey) String() string {
+	if k.job != "" {
+		return fmt.Sprintf("%s/%s (pods of job %s)", k.namespace, k.name, k.job)
+	}
+	return k.namespace + "/" + k.name
+}
+
+func onePod(pod *v1.Pod) orphanKey { return orphanKey{namespace: pod.Namespace, name: pod.Name} }
+
+func podsOfJob(job *batch.Job) orphanKey {
+	return orphanKey{namespace: job.Namespace, name: job.Name, job: job.UID}
+}
+
+// syncOrphan takes the finalizer off Pods that no Job counts any more, and enqueues Jobs
+// that may adopt a Pod.
+func (c *Controller) syncOrphan(ctx context.Context, key orphanKey) error {
+	if key.job != "" {
+		return c.syncPodsOfJob(key)
+	}
+	pod, err := c.pods.Pods(key.namespace).Get(key.name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading from the cache: %w", err)
+	}
+	if mayBeAdopted(pod) {
+		c.enqueueAdopters(ctx, pod)
+	}
+	if !isTracked(pod) {
+		return nil
+	}
+	counted, err := c.mayBeCounted(ctx, pod)
+	if err != nil || counted {
+		return err
+	}
+	if err := c.removeFinalizer(ctx, c.podControl(func(*v1.Pod) {}), pod); err != nil {
+		return fmt.Errorf("removing the finalizer of a pod without job: %w", err)
+	}
+	return nil
+}
+
+// syncPodsOfJob enqueues each Pod of the Job that still has the finalizer.
+func (c *Controller) syncPodsOfJob(key orphanKey) error {
+	pods, err := controller.FilterPodsByOwner(c.podIndexer, &metav1.ObjectMeta{Namespace: key.namespace, Name: key.name, UID: key.job}, controllerKind.Kind, false)
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		if isTracked(pod) {
+			c.orphans.Add(onePod(pod))
+		}
+	}
+	return nil
+}
+
+// mayBeCounted says whether somebody may still want to count the Pod: its Job, or another
+// kind of owner, which has the finalizer for reasons of its own.
+func (c *Controller) mayBeCounted(ctx context.Context, pod *v1.Pod) (bool, error) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return false, nil
+	}
+	if !isJob(owner) {
+		return true, nil
+	}
+	job, err := c.jobs.Jobs(pod.Namespace).Get(owner.Name)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("reading from the cache: %w", err)
+	}
+	if err != nil || job.UID != owner.UID {
+		// The cache of Jobs may be older than that of Pods, and not have it yet.
+		if job, err = c.liveOwner(ctx, pod.Namespace, owner); err != nil || job == nil {
+			return false, err
+		}
+	}
+	return externalController(job) != "" || !jobutil.IsJobFinished(job), nil
+}
+
+// liveOwner reads the Job from the API server, unless it is known to be gone; nil when it is.
+func (c *Controller) liveOwner(ctx context.Context, namespace string, owner *metav1.OwnerReference) (*batch.Job, error) {
+	if _, gone := c.gone.Get(owner.UID); gone {
+		return nil, nil
+	}
+	job, err := c.client.BatchV1().Jobs(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("looking whether job %s is gone: %w", owner.Name, err)
+	}
+	if err != nil || job.UID != owner.UID {
+		c.gone.Add(owner.UID, struct{}{})
+		return nil, nil
+	}
+	return job, nil
+}
+
+// enqueueAdopters enqueues the Jobs whose selector matches the Pod.
+func (c *Controller) enqueueAdopters(ctx context.Context, pod *v1.Pod) {
+	jobs, err := c.jobs.Jobs(pod.Namespace).List(labels.Everything())
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Could not list jobs from the cache", "namespace", pod.Namespace)
+		return
+	}
+	for _, job := range jobs {
+		selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
+		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
+			c.worker.Add(cache.MetaObjectToName(job))
+		}
+	}
+}

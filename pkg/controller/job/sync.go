@@ -1,0 +1,269 @@
+// Copyright The kcm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	batch "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/kcm-dev/kcm/pkg/controller"
+	"github.com/kcm-dev/kcm/pkg/controller/job/metrics"
+	jobutil "github.com/kcm-dev/kcm/pkg/controller/job/util"
+	"github.com/kcm-dev/kcm/pkg/controller/util/consistency"
+	"github.com/kcm-dev/kcm/pkg/controller/worker"
+)
+
+const (
+	// staleRetry is when to look again after a cache that had not seen the Job's last write.
+	staleRetry = 100 * time.Millisecond
+	// moreRetry is when to go on with Pods that found no place among the uncounted ones.
+	moreRetry = 20 * time.Millisecond
+)
+
+// sync brings one Job on.
+func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
+	if key.Namespace == "" || key.Name == "" {
+		return worker.Terminal(fmt.Errorf("invalid job key %q: either namespace or name is missing", key))
+	}
+	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+	// Before the first read: what is read after this has seen the Job's own writes.
+	if err := c.ensureReady(ctx, name); err != nil {
+		return err
+	}
+	job, err := c.jobs.Jobs(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		c.guard.Clear(name, "")
+		c.memory.forget(name, "")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading from the cache: %w", err)
+	}
+	switch {
+	case externalController(job) != "":
+		return nil
+	case jobutil.IsJobFinished(job):
+		c.memory.forget(name, job.UID)
+		return nil
+	case !knownCompletionMode(job):
+		reportUnknownCompletionMode(c.recorder, job)
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
+	if err != nil {
+		return worker.Terminal(fmt.Errorf("converting the pod selector: %w", err))
+	}
+	s := &syncer{Controller: c, job: job, name: name, selector: selector, memory: c.memory.of(name, job.UID), action: metrics.JobSyncActionReconciling}
+	s.pods = c.podControl(s.wrotePod)
+	return s.metered(ctx)
+}
+
+// ensureReady asks to come back later while a cache is older than the Job's own writes.
+func (c *Controller) ensureReady(ctx context.Context, name types.NamespacedName) error {
+	err := c.guard.EnsureReady(name)
+	var stale *consistency.StaleError
+	if !errors.As(err, &stale) {
+		return err
+	}
+	metrics.StaleSyncSkips.WithLabelValues(stale.GroupResource.Group, stale.GroupResource.Resource).Inc()
+	klog.FromContext(ctx).V(4).Info("Waiting for the cache to show the job's last write", "reason", stale.Error())
+	return worker.RequeueAfter(staleRetry)
+}
+
+func knownCompletionMode(job *batch.Job) bool {
+	mode := job.Spec.CompletionMode
+	return mode == nil || *mode == batch.NonIndexedCompletion || *mode == batch.IndexedCompletion
+}
+
+// syncer is one sync of one Job.
+type syncer struct {
+	*Controller
+	job      *batch.Job
+	name     types.NamespacedName
+	selector labels.Selector
+	memory   *jobMemory
+	pods     controller.PodControlInterface
+	// action is what the sync did, for the metrics.
+	action string
+}
+
+func (s *syncer) wrotePod(pod *v1.Pod) {
+	s.guard.WroteAt(s.name, s.job.UID, v1.Resource("pods"), pod.ResourceVersion)
+}
+
+// metered runs the sync and records how it went.
+func (s *syncer) metered(ctx context.Context) error {
+	start := s.clock.Now()
+	wait, err := s.run(ctx)
+	result := "success"
+	if err != nil {
+		result = "error"
+	}
+	metrics.JobSyncDurationSeconds.WithLabelValues(completionMode(s.job), result, s.action).Observe(s.clock.Since(start).Seconds())
+	metrics.JobSyncNum.WithLabelValues(completionMode(s.job), result, s.action).Inc()
+	if err == nil && wait > 0 {
+		return worker.RequeueAfter(wait)
+	}
+	return err
+}
+
+// run returns when to sync again although nothing failed; 0 when only an event needs that.
+func (s *syncer) run(ctx context.Context) (time.Duration, error) {
+	all, wait, err := s.listPods(ctx)
+	if err != nil || wait > 0 {
+		return wait, err
+	}
+	pods, err := s.claim(ctx, all)
+	if err != nil {
+		return 0, fmt.Errorf("claiming pods: %w", err)
+	}
+	state := &state{
+		settings:       s.settings(),
+		job:            s.job,
+		pods:           pods,
+		leaving:        func(uid types.UID) bool { return s.guard.IsDeleting(s.name, uid) },
+		backoff:        s.memory.backoff,
+		noReplacements: s.namespaceTerminating(),
+		now:            s.clock.Now(),
+	}
+	census := takeCensus(state)
+	plan := makePlan(state, census)
+	out := s.apply(ctx, state, census, plan)
+	tracking := makeTracking(state, census, plan, out)
+	// The status is written even after a failure: what did happen is to be in it.
+	ended, err := s.track(ctx, state, census, tracking)
+	if out.err != nil || err != nil {
+		return 0, errors.Join(out.err, err)
+	}
+	switch {
+	case ended:
+		return 0, nil
+	case tracking.more:
+		plan.waitFor(moreRetry)
+	case len(tracking.status.UncountedTerminatedPods.Succeeded)+len(tracking.status.UncountedTerminatedPods.Failed) > 0:
+		// They are counted with what else has happened by then.
+		plan.waitFor(SyncJobBatchPeriod)
+	}
+	return plan.wait, nil
+}
+
+// listPods returns the Job's Pods and the orphans of its namespace, or how long to wait
+// before that can be told.
+func (s *syncer) listPods(ctx context.Context) ([]*v1.Pod, time.Duration, error) {
+	m := s.memory
+	if !m.unsettled.IsZero() {
+		if since := s.clock.Since(m.unsettled); since < settleDelay {
+			return nil, settleDelay - since, nil
+		}
+		return s.listLive(ctx)
+	}
+	if !m.trusted && !s.trustCache() || m.doubtUntil != "" && older(s.podIndexer.LastStoreSyncResourceVersion(), m.doubtUntil) {
+		return s.listLive(ctx)
+	}
+	m.trusted, m.doubtUntil = true, ""
+	pods, err := controller.FilterPodsByOwner(s.podIndexer, &s.job.ObjectMeta, controllerKind.Kind, true)
+	if err != nil {
+		return nil, 0, err
+	}
+	s.observe(pods)
+	return pods, 0, nil
+}
+
+// trustCache says whether the cache of Pods may be believed at the first sync of a Job that
+// another manager may have worked on. The two caches are filled by two watches: this one
+// could still show Pods as they were before that manager counted them, and they would be
+// counted again. A Job whose status nobody has written has no Pod that was counted.
+func (s *syncer) trustCache() bool {
+	status := &s.job.Status
+	if status.StartTime == nil && status.UncountedTerminatedPods == nil && len(status.Conditions) == 0 {
+		return true
+	}
+	return !older(s.podIndexer.LastStoreSyncResourceVersion(), s.job.ResourceVersion)
+}
+
+// older says whether version a is older than b. What cannot be compared is not.
+func older(a, b string) bool {
+	c, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && c < 0
+}
+
+// listLive reads the Pods from the API server. The cache is not believed again before it has
+// come so far.
+func (s *syncer) listLive(ctx context.Context) ([]*v1.Pod, time.Duration, error) {
+	list, err := s.client.CoreV1().Pods(s.job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: s.selector.String()})
+	if err != nil {
+		return nil, 0, fmt.Errorf("listing pods: %w", err)
+	}
+	var pods []*v1.Pod
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.UID != s.job.UID {
+			continue
+		}
+		pods = append(pods, pod)
+		if pod.DeletionTimestamp == nil {
+			// Its deletion, if it was requested, has not happened.
+			s.guard.DeleteFailed(s.name, pod.UID)
+		}
+	}
+	s.memory.trusted, s.memory.doubtUntil, s.memory.unsettled = true, list.ResourceVersion, time.Time{}
+	s.observe(pods)
+	return pods, 0, nil
+}
+
+// observe lets the guard forget deletions that have been seen.
+func (s *syncer) observe(pods []*v1.Pod) {
+	alive := sets.New[types.UID]()
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil {
+			alive.Insert(pod.UID)
+		}
+	}
+	s.guard.Observe(s.name, alive)
+}
+
+// claim adopts and releases Pods. An adopted one gets the finalizer, and a released one
+// loses it. The Job is read live before the first adoption: see
+// controller.BaseControllerRefManager.
+func (s *syncer) claim(ctx context.Context, pods []*v1.Pod) ([]*v1.Pod, error) {
+	canAdopt := controller.RecheckDeletionTimestamp(func(ctx context.Context) (metav1.Object, error) {
+		fresh, err := s.client.BatchV1().Jobs(s.job.Namespace).Get(ctx, s.job.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if fresh.UID != s.job.UID {
+			return nil, controller.UIDMismatchError(controllerKind.Kind, s.job, fresh.UID)
+		}
+		return fresh, nil
+	})
+	manager := controller.NewPodControllerRefManager(s.pods, s.job, s.selector, controllerKind, canAdopt, batch.JobTrackingFinalizer)
+	claimed, err := manager.ClaimPods(ctx, pods)
+	for i, pod := range claimed {
+		if metav1.GetControllerOfNoCopy(pod) == nil && !isTracked(pod) {
+			// As the patch has made it.
+			claimed[i] = pod.DeepCopy()
+			claimed[i].Finalizers = append(claimed[i].Finalizers, batch.JobTrackingFinalizer)
+		}
+	}
+	return claimed, err
+}
+
+// namespaceTerminating says whether the namespace takes no Pods any more.
+func (s *syncer) namespaceTerminating() bool {
+	refused := s.memory.namespaceTerminating
+	return !refused.IsZero() && s.clock.Since(refused) < terminatingMemory
+}
