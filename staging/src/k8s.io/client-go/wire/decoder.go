@@ -34,12 +34,12 @@ func (d *decoder) pack(b []byte) span {
 func (s span) of(packed string) string { return packed[s.from:s.to] }
 
 // share returns the part that these bytes encode and keeps it alive by keep; the zero part for none.
-func share[P any](s *sharer[P], b []byte, keep **anchor, decode func([]byte, *P) error) (P, error) {
+func share[P any](t *Table, s *sharer[P], b []byte, keep **anchor, decode func(*Table, []byte, *P) error) (P, error) {
 	if len(b) == 0 {
 		var none P
 		return none, nil
 	}
-	p, err := s.get(b, decode)
+	p, err := s.get(t, b, decode)
 	if err != nil {
 		var none P
 		return none, err

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/cache"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,9 +35,9 @@ const (
 )
 
 // unwrap takes the object out of its envelope.
-func unwrap(b []byte) (kind string, raw []byte, err error) {
+func unwrap(b []byte) (kind, raw []byte, err error) {
 	if !bytes.HasPrefix(b, magic) {
-		return "", nil, fmt.Errorf("the object does not begin as protobuf of Kubernetes does, but with %q", b[:min(len(b), 16)])
+		return nil, nil, fmt.Errorf("the object does not begin as protobuf of Kubernetes does, but with %q", b[:min(len(b), 16)])
 	}
 	c := cursor{msg: b[len(magic):]}
 	for c.next() {
@@ -51,22 +50,19 @@ func unwrap(b []byte) (kind string, raw []byte, err error) {
 		}
 	}
 	if c.bad {
-		return "", nil, errors.New("the envelope of the object is broken")
+		return nil, nil, errors.New("the envelope of the object is broken")
 	}
 	return kind, raw, nil
 }
 
-func kindOfTypeMeta(b []byte) string {
+func kindOfTypeMeta(b []byte) (kind []byte) {
 	c := cursor{msg: b}
 	for c.next() {
-		if c.num == typeMetaKind && string(c.val) == "Status" {
-			return "Status"
-		}
 		if c.num == typeMetaKind {
-			return string(c.val)
+			kind = c.val
 		}
 	}
-	return ""
+	return kind
 }
 
 // readList reads a list from a response, item by item.
@@ -106,7 +102,7 @@ func readListEnvelope(s *stream, d *decoder, k *Kind, h header, page *cache.Page
 		return err
 	}
 	if h.num == unknownTypeMeta && h.typ == protowire.BytesType {
-		if kind := kindOfTypeMeta(b); !strings.HasSuffix(kind, "List") {
+		if kind := kindOfTypeMeta(b); !bytes.HasSuffix(kind, []byte("List")) {
 			return fmt.Errorf("the server has sent an object of kind %q", kind)
 		}
 	}
@@ -211,7 +207,7 @@ func splitEvent(frame []byte) (typ, object []byte, ok bool) {
 	return typ, object, !c.bad
 }
 
-func decodeEvent(d *decoder, k *Kind, typ []byte, kind string, raw []byte) (cache.Event, error) {
+func decodeEvent(d *decoder, k *Kind, typ, kind, raw []byte) (cache.Event, error) {
 	event := cache.Event{}
 	switch string(typ) {
 	case string(watch.Added):
@@ -260,8 +256,8 @@ func bookmark(obj metav1.ObjectMetaAccessor) cache.Event {
 }
 
 // decodeError returns the error of an ERROR event.
-func decodeError(kind string, raw []byte) error {
-	if kind != "Status" {
+func decodeError(kind, raw []byte) error {
+	if string(kind) != "Status" {
 		return fmt.Errorf("the watch has failed with an object of kind %q", kind)
 	}
 	var status metav1.Status

@@ -11,8 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -101,13 +104,16 @@ func tableOfKinds() []*Kind {
 		newKind[corev1.Secret](),
 		newKind[corev1.Service](),
 		newKind[corev1.ServiceAccount](),
+		newKind[admissionv1.ValidatingAdmissionPolicy](),
 		newKind[appsv1.ControllerRevision](),
 		newKind[appsv1.DaemonSet](),
 		newKind[appsv1.Deployment](),
 		newKind[appsv1.ReplicaSet](),
 		newKind[appsv1.StatefulSet](),
+		newKind[autoscalingv2.HorizontalPodAutoscaler](),
 		newKind[batchv1.CronJob](),
 		newKind[batchv1.Job](),
+		newKind[certificatesv1.CertificateSigningRequest](),
 		newKind[coordinationv1.Lease](),
 		newKind[discoveryv1.EndpointSlice](),
 		newKind[networkingv1.IPAddress](),

@@ -93,13 +93,13 @@ func (d *decoder) metaField(m *metaParts, c *cursor) bool {
 // by keep.
 func (d *decoder) finishMetadata(m *metaParts, packed string, to *metav1.ObjectMeta, keep *[sharedPartsOfMetadata]*anchor) error {
 	var err error
-	if *to, err = share(d.table.origins, d.origin, &keep[0], d.decodeOrigin); err != nil {
+	if *to, err = share(d.table, d.table.origins, d.origin, &keep[0], decodeOrigin); err != nil {
 		return err
 	}
-	if to.Labels, err = share(d.table.labels, d.labels, &keep[1], d.decodeLabels); err != nil {
+	if to.Labels, err = share(d.table, d.table.labels, d.labels, &keep[1], decodeLabels); err != nil {
 		return err
 	}
-	if to.Annotations, err = share(d.table.annotations, d.annotations, &keep[2], d.decodeAnnotations); err != nil {
+	if to.Annotations, err = share(d.table, d.table.annotations, d.annotations, &keep[2], decodeAnnotations); err != nil {
 		return err
 	}
 	to.Name = m.name.of(packed)
@@ -116,33 +116,33 @@ func (d *decoder) finishMetadata(m *metaParts, packed string, to *metav1.ObjectM
 }
 
 // decodeOrigin decodes what objects of one owner have in common.
-func (d *decoder) decodeOrigin(b []byte, m *metav1.ObjectMeta) error {
+func decodeOrigin(t *Table, b []byte, m *metav1.ObjectMeta) error {
 	if err := m.Unmarshal(b); err != nil {
 		return err
 	}
-	m.Namespace = d.table.strings.get([]byte(m.Namespace))
+	m.Namespace = t.strings.again(m.Namespace)
 	for i := range m.OwnerReferences {
 		owner := &m.OwnerReferences[i]
-		owner.APIVersion = d.table.strings.get([]byte(owner.APIVersion))
-		owner.Kind = d.table.strings.get([]byte(owner.Kind))
+		owner.APIVersion = t.strings.again(owner.APIVersion)
+		owner.Kind = t.strings.again(owner.Kind)
 	}
 	for i := range m.Finalizers {
-		m.Finalizers[i] = d.table.strings.get([]byte(m.Finalizers[i]))
+		m.Finalizers[i] = t.strings.again(m.Finalizers[i])
 	}
 	return nil
 }
 
-func (d *decoder) decodeLabels(b []byte, labels *map[string]string) error {
-	return d.stringMap(b, labels, func(m *metav1.ObjectMeta) map[string]string { return m.Labels })
+func decodeLabels(t *Table, b []byte, labels *map[string]string) error {
+	return t.stringMap(b, labels, func(m *metav1.ObjectMeta) map[string]string { return m.Labels })
 }
 
-func (d *decoder) decodeAnnotations(b []byte, annotations *map[string]string) error {
-	return d.stringMap(b, annotations, func(m *metav1.ObjectMeta) map[string]string { return m.Annotations })
+func decodeAnnotations(t *Table, b []byte, annotations *map[string]string) error {
+	return t.stringMap(b, annotations, func(m *metav1.ObjectMeta) map[string]string { return m.Annotations })
 }
 
 // stringMap decodes a map whose keys, and often values, are those of other maps.
-func (d *decoder) stringMap(b []byte, to *map[string]string, of func(*metav1.ObjectMeta) map[string]string) error {
-	m, ok := d.plainStringMap(b)
+func (t *Table) stringMap(b []byte, to *map[string]string, of func(*metav1.ObjectMeta) map[string]string) error {
+	m, ok := t.plainStringMap(b)
 	if !ok {
 		var meta metav1.ObjectMeta
 		if err := meta.Unmarshal(b); err != nil {
@@ -155,7 +155,7 @@ func (d *decoder) stringMap(b []byte, to *map[string]string, of func(*metav1.Obj
 }
 
 // plainStringMap decodes a map as Kubernetes writes it: in each entry the key and then the value.
-func (d *decoder) plainStringMap(b []byte) (map[string]string, bool) {
+func (t *Table) plainStringMap(b []byte) (map[string]string, bool) {
 	n := 0
 	for c := (cursor{msg: b}); c.next(); n++ {
 		if c.typ != protowire.BytesType {
@@ -173,7 +173,7 @@ func (d *decoder) plainStringMap(b []byte) (map[string]string, bool) {
 		if !entry.next() || entry.num != 2 || entry.typ != protowire.BytesType || entry.pos != len(c.val) {
 			return nil, false
 		}
-		m[d.table.strings.get(key)] = d.table.strings.get(entry.val)
+		m[t.strings.get(key)] = t.strings.get(entry.val)
 	}
 	return m, !c.bad
 }

@@ -153,10 +153,10 @@ func (d *decoder) podSpec(t *trim, msg []byte, p *podParts) bool {
 
 func (d *decoder) finishPodSpec(p *podParts, b *podBox) (err error) {
 	spec := &b.pod.Spec
-	if *spec, err = share(d.table.podSpecs, d.spec, &b.spec, decodePodSpec); err != nil {
+	if *spec, err = share(d.table, d.table.podSpecs, d.spec, &b.spec, decodePodSpec); err != nil {
 		return err
 	}
-	if spec.Affinity, err = share(d.table.affinities, d.affinity, &b.affinity, decodeAffinity); err != nil {
+	if spec.Affinity, err = share(d.table, d.table.affinities, d.affinity, &b.affinity, decodeAffinity); err != nil {
 		return err
 	}
 	spec.NodeName = d.table.strings.get(p.nodeName)
@@ -166,9 +166,9 @@ func (d *decoder) finishPodSpec(p *podParts, b *podBox) (err error) {
 	return spec.Unmarshal(d.specRest)
 }
 
-func decodePodSpec(b []byte, spec *corev1.PodSpec) error { return spec.Unmarshal(b) }
+func decodePodSpec(_ *Table, b []byte, spec *corev1.PodSpec) error { return spec.Unmarshal(b) }
 
-func decodeAffinity(b []byte, affinity **corev1.Affinity) error {
+func decodeAffinity(_ *Table, b []byte, affinity **corev1.Affinity) error {
 	var spec corev1.PodSpec
 	err := spec.Unmarshal(b)
 	*affinity = spec.Affinity
@@ -220,10 +220,10 @@ func (p *podParts) addPodIP(c *cursor) bool {
 
 func (d *decoder) finishPodStatus(p *podParts, podIP string, encoded []byte, b *podBox) (err error) {
 	status := &b.pod.Status
-	if *status, err = share(d.table.podStatuses, d.status, &b.status, decodePodStatus); err != nil {
+	if *status, err = share(d.table, d.table.podStatuses, d.status, &b.status, decodePodStatus); err != nil {
 		return err
 	}
-	host, err := share(d.table.hosts, d.host, &b.host, decodePodStatus)
+	host, err := share(d.table, d.table.hosts, d.host, &b.host, decodePodStatus)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (p *podParts) finishPodIPs(podIP string, b *podBox) {
 	b.pod.Status.PodIPs = ips
 }
 
-func decodePodStatus(b []byte, status *corev1.PodStatus) error { return status.Unmarshal(b) }
+func decodePodStatus(_ *Table, b []byte, status *corev1.PodStatus) error { return status.Unmarshal(b) }
 
 // podConditions decodes the n conditions of an encoded status.
 func (d *decoder) podConditions(status []byte, n int) ([]corev1.PodCondition, error) {

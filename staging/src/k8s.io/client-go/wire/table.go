@@ -74,7 +74,7 @@ func newSharer[P any]() *sharer[P] {
 }
 
 // get returns the part that these bytes encode. They are copied when the part is new.
-func (s *sharer[P]) get(key []byte, decode func([]byte, *P) error) (*part[P], error) {
+func (s *sharer[P]) get(t *Table, key []byte, decode func(*Table, []byte, *P) error) (*part[P], error) {
 	hash := maphash.Bytes(s.seed, key)
 	s.mu.Lock()
 	known := s.parts[hash].Value()
@@ -83,7 +83,7 @@ func (s *sharer[P]) get(key []byte, decode func([]byte, *P) error) (*part[P], er
 		return known, nil
 	}
 	fresh := &part[P]{anchor: anchor{key: string(key)}}
-	if err := decode(key, &fresh.val); err != nil {
+	if err := decode(t, key, &fresh.val); err != nil {
 		return nil, err
 	}
 	return s.add(hash, fresh), nil
@@ -155,9 +155,30 @@ func (in *interner) get(b []byte) string {
 	if !ok {
 		s = string(b)
 	}
+	in.addLocked(s)
+	return s
+}
+
+// again is get for what is a string already.
+func (in *interner) again(s string) string {
+	if s == "" || len(s) > maxInternedLen {
+		return s
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if known, ok := in.young[s]; ok {
+		return known
+	}
+	if known, ok := in.old[s]; ok {
+		s = known
+	}
+	in.addLocked(s)
+	return s
+}
+
+func (in *interner) addLocked(s string) {
 	if len(in.young) >= in.limit {
 		in.old, in.young = in.young, make(map[string]string, in.limit/4)
 	}
 	in.young[s] = s
-	return s
 }
