@@ -130,6 +130,11 @@ func (f *Factory) Start(stopCh <-chan struct{}) { f.informers.Start(wait.Context
 // once nobody holds it or its lister any more; ForResource makes a new one.
 func (f *Factory) StopInformer(resource schema.GroupVersionResource) { f.informers.Stop(resource) }
 
+// ReleaseInformer is StopInformer if nobody listens to the informer.
+func (f *Factory) ReleaseInformer(resource schema.GroupVersionResource) {
+	f.informers.Release(resource)
+}
+
 // Shutdown lets no more informers start, and waits until those that run have stopped: their stop
 // channels must be closed, or become so.
 func (f *Factory) Shutdown() { f.informers.Shutdown() }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clientmetadatainformer "k8s.io/client-go/metadata/metadatainformer"
+	clientcache "k8s.io/client-go/tools/cache"
 
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/cache"
 )
@@ -100,5 +101,31 @@ func TestStopInformer(t *testing.T) {
 	}
 	if statuses := f.Statuses(time.Now()); len(statuses) != 2 || statuses[1].Resource != "widgets.example.com (metadata)" {
 		t.Errorf("statuses %+v", statuses)
+	}
+}
+
+// An informer that somebody listens to is not released.
+func TestReleaseInformer(t *testing.T) {
+	f := NewSharedInformerFactory(newClient(t), 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer f.Shutdown()
+	defer cancel()
+	informer := f.ForResource(widgets).Informer()
+	registration, err := informer.AddEventHandler(clientcache.ResourceEventHandlerFuncs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Start(ctx.Done())
+	f.ReleaseInformer(widgets)
+	if informer.IsStopped() || !f.HasInformer(widgets) {
+		t.Error("released although there is a handler")
+	}
+	if err := informer.RemoveEventHandler(registration); err != nil {
+		t.Fatal(err)
+	}
+	f.ReleaseInformer(widgets)
+	f.ReleaseInformer(gadgets)
+	if !informer.IsStopped() || f.HasInformer(widgets) {
+		t.Error("not released")
 	}
 }

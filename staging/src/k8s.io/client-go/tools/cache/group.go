@@ -87,6 +87,19 @@ func (g *Group[K]) Stop(key K) {
 	}
 }
 
+// Release stops and forgets the informer of the key, as Stop does, if nobody listens to it.
+func (g *Group[K]) Release(key K) {
+	g.mu.Lock()
+	m := g.members[key]
+	g.mu.Unlock()
+	if m == nil {
+		return
+	}
+	if informer, ok := m.informer.(*Informer); ok && informer.handlerCount() == 0 {
+		g.Stop(key)
+	}
+}
+
 // Shutdown lets no more informers start, and waits until those that run have stopped: their contexts
 // must be done, or become so.
 func (g *Group[K]) Shutdown() {

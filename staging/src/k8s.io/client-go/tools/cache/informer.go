@@ -202,6 +202,12 @@ func (i *Informer) RemoveEventHandler(handle clientcache.ResourceEventHandlerReg
 	return nil
 }
 
+func (i *Informer) handlerCount() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.listeners)
+}
+
 // beginResync tells the listener all objects anew.
 func (i *Informer) beginResync(l *listener) {
 	i.mu.Lock()

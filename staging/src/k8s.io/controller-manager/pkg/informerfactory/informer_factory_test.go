@@ -81,6 +81,52 @@ func TestInformerFactory(t *testing.T) {
 	}
 }
 
+// knowing is a typed factory that knows what it was asked for.
+type knowing struct {
+	informers.SharedInformerFactory
+	has map[schema.GroupVersionResource]bool
+}
+
+func (f *knowing) HasInformer(resource schema.GroupVersionResource) bool { return f.has[resource] }
+
+// releasing is a metadata factory that can release an informer.
+type releasing struct {
+	metadatainformer.SharedInformerFactory
+	released []schema.GroupVersionResource
+}
+
+func (f *releasing) ReleaseInformer(resource schema.GroupVersionResource) {
+	f.released = append(f.released, resource)
+}
+
+// What nobody has asked for in full is held as metadata, also if it has a type; and can be released.
+func TestMetadataUnlessTyped(t *testing.T) {
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	typed := &knowing{informers.NewSharedInformerFactory(fake.NewClientset(), 0), map[schema.GroupVersionResource]bool{deployments: true}}
+	metadata := &releasing{SharedInformerFactory: metadatainformer.NewSharedInformerFactory(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), 0)}
+	f := NewInformerFactory(typed, metadata)
+
+	forDeployments, err := f.ForResource(deployments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if forDeployments.Informer().GetIndexer() != typed.Apps().V1().Deployments().Informer().GetIndexer() {
+		t.Error("deployments are not from the typed informer")
+	}
+	forSecrets, err := f.ForResource(secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if forSecrets.Informer() != metadata.ForResource(secrets).Informer() {
+		t.Error("secrets, of which only the metadata is wanted, are not from the metadata informer")
+	}
+	f.(Releaser).ReleaseInformer(secrets)
+	if len(metadata.released) != 1 || metadata.released[0] != secrets {
+		t.Errorf("released: %v", metadata.released)
+	}
+}
+
 func watches(actions []clienttesting.Action, resource schema.GroupVersionResource) (n int) {
 	for _, a := range actions {
 		if a.GetVerb() == "watch" && a.GetResource() == resource {
