@@ -28,10 +28,16 @@ import (
 
 const folder = "../../build/manifests"
 
-// decode reads all objects of a manifest, and fails on fields that they do not have.
+// decode reads all objects of one of the release's manifests.
 func decode(t *testing.T, name string) []runtime.Object {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(folder, name))
+	return decodeFile(t, filepath.Join(folder, name))
+}
+
+// decodeFile reads all objects of a manifest, and fails on fields that they do not have.
+func decodeFile(t *testing.T, path string) []runtime.Object {
+	t.Helper()
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +54,7 @@ func decode(t *testing.T, name string) []runtime.Object {
 		}
 		object, _, err := strict.Decode(document[:n], nil, nil)
 		if err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, document[:n])
+			t.Fatalf("%s: %v\n%s", path, err, document[:n])
 		}
 		objects = append(objects, object)
 	}
@@ -56,13 +62,19 @@ func decode(t *testing.T, name string) []runtime.Object {
 
 func staticPod(t *testing.T) *corev1.Pod {
 	t.Helper()
-	objects := decode(t, "kube-controller-manager.yaml")
+	return podOf(t, filepath.Join(folder, "kube-controller-manager.yaml"))
+}
+
+// podOf reads a manifest of one Pod.
+func podOf(t *testing.T, path string) *corev1.Pod {
+	t.Helper()
+	objects := decodeFile(t, path)
 	if len(objects) != 1 {
-		t.Fatalf("%d objects, want one", len(objects))
+		t.Fatalf("%s has %d objects, want one", path, len(objects))
 	}
 	pod, ok := objects[0].(*corev1.Pod)
 	if !ok {
-		t.Fatalf("it is a %T, want a Pod", objects[0])
+		t.Fatalf("%s is of a %T, want a Pod", path, objects[0])
 	}
 	return pod
 }
