@@ -160,3 +160,11 @@ func TestStartsAroundFindsWhatAWalkFinds(t *testing.T) {
 		}
 	})
 }
+
+func mustParseRapid(t *rapid.T, spec string) cron.Schedule {
+	schedule, err := parseSchedule(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schedule
+}
