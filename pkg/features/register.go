@@ -9,6 +9,8 @@
 // --feature-gates means the same as for upstream. A process that links
 // upstream's own registration too is fine: what is known already is left alone.
 //
+// The gates whose names begin with KCM are ours (own.go), and off unless set.
+//
 // A controller asks Enabled(features.X), which also works in a process that
 // registered nothing: it gives the default of release 1.37 then.
 package features
@@ -94,6 +96,7 @@ func allGates() (map[featuregate.Feature]featuregate.VersionedSpecs, error) {
 		}
 	}
 	all := kubernetesGates()
+	maps.Copy(all, ownGates())
 	maps.Copy(all, gate.GetAllVersioned())
 	maps.Copy(all, utilfeature.DefaultMutableFeatureGate.GetAllVersioned())
 	return all, nil

@@ -86,6 +86,9 @@ func TestGatesAreUpstreamsAtEveryEmulatedVersion(t *testing.T) {
 			delete(got, name)
 		}
 		for name := range got {
+			if _, own := ownGates()[featuregate.Feature(name)]; own && got[name] == "ALPHA:off" {
+				continue
+			}
 			t.Errorf("emulating %s: upstream does not know %s", emulated, name)
 		}
 	}

@@ -62,6 +62,7 @@ import (
 	"github.com/kcm-dev/kcm/pkg/controller/replicaset"
 	"github.com/kcm-dev/kcm/pkg/controller/replication"
 	serviceaccountcontroller "github.com/kcm-dev/kcm/pkg/controller/serviceaccount"
+	"github.com/kcm-dev/kcm/pkg/controller/statefulset"
 	"github.com/kcm-dev/kcm/pkg/controller/ttlafterfinished"
 	"github.com/kcm-dev/kcm/pkg/serviceaccount"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/informerfactory"
@@ -240,6 +241,12 @@ var (
 	_ func(context.Context, coreinformers.PodInformer, coreinformers.ReplicationControllerInformer, clientset.Interface, int) *replication.ReplicationManager = replication.NewReplicationManager
 	_ runner                                                                                                                                                  = (*replication.ReplicationManager)(nil)
 	_ runner                                                                                                                                                  = replication.ReplicationManager{}.ReplicaSetController
+)
+
+// pkg/controller/statefulset
+var (
+	_ func(context.Context, coreinformers.PodInformer, appsinformers.StatefulSetInformer, coreinformers.PersistentVolumeClaimInformer, appsinformers.ControllerRevisionInformer, clientset.Interface) *statefulset.StatefulSetController = statefulset.NewStatefulSetController
+	_ func(*statefulset.StatefulSetController, context.Context, int)                                                                                                                                                                     = (*statefulset.StatefulSetController).Run
 )
 
 // pkg/controller/serviceaccount, with our own TokenGenerator in place of upstream's.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kcm-dev/kcm/pkg/controller/deployment"
 	"github.com/kcm-dev/kcm/pkg/controller/replicaset"
+	"github.com/kcm-dev/kcm/pkg/controller/statefulset"
 )
 
 func newDeploymentController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
@@ -38,4 +39,18 @@ func newReplicaSetController(ctx context.Context, cc ControllerContext, name str
 		client,
 		replicaset.BurstReplicas)
 	return newWorkerLoop(name, c, cc.ComponentConfig.ReplicaSetController.ConcurrentRSSyncs), nil
+}
+
+func newStatefulSetController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	client, err := cc.ClientBuilder.Client("statefulset-controller")
+	if err != nil {
+		return nil, err
+	}
+	c := statefulset.NewStatefulSetController(ctx,
+		cc.InformerFactory.Core().V1().Pods(),
+		cc.InformerFactory.Apps().V1().StatefulSets(),
+		cc.InformerFactory.Core().V1().PersistentVolumeClaims(),
+		cc.InformerFactory.Apps().V1().ControllerRevisions(),
+		client)
+	return newWorkerLoop(name, c, cc.ComponentConfig.StatefulSetController.ConcurrentStatefulSetSyncs), nil
 }
