@@ -58,7 +58,11 @@ func (s *Stage) Snapshot(ctx context.Context, namespace string) (Snapshot, error
 	for i := range objects {
 		simplify(&objects[i])
 	}
-	text := golden.Document(golden.Normalize(objects))
+	objects = golden.Normalize(objects)
+	for i := range objects {
+		sortSets(objects[i].Object)
+	}
+	text := golden.Document(objects)
 	return Snapshot{
 		Objects: scrubText(text, namespace),
 		Events:  eventLines(events.Items, namespace),
@@ -113,20 +117,67 @@ func simplify(o *unstructured.Unstructured) {
 	if metav1.GetControllerOfNoCopy(o) != nil {
 		unstructured.RemoveNestedField(o.Object, "metadata", "generation")
 	}
-	if o.GetKind() == "EndpointSlice" {
-		sortByText(o.Object, "endpoints")
+	// When what caused the last change happened: nothing, if that change came in one batch with others.
+	unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "endpoints.kubernetes.io/last-change-trigger-time")
+	if len(o.GetAnnotations()) == 0 {
+		o.SetAnnotations(nil)
 	}
-	if o.GetKind() == "Endpoints" {
-		sortByText(o.Object, "subsets")
+	// Equals are numbered by what they are, not by which second they were made in.
+	unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
+	if o.GetKind() == "Pod" {
+		for _, field := range []string{"podIP", "podIPs"} {
+			if _, found, _ := unstructured.NestedFieldNoCopy(o.Object, "status", field); found {
+				_ = unstructured.SetNestedField(o.Object, "<podIP>", "status", field) // status is a map
+			}
+		}
+	}
+	// A slice that was updated has lost its generateName, and has its name from it all the same.
+	if service := o.GetLabels()["kubernetes.io/service-name"]; o.GetKind() == "EndpointSlice" && o.GetGenerateName() == "" && service != "" {
+		o.SetGenerateName(service + "-")
+		_ = unstructured.SetNestedField(o.Object, true, "metadata", "noGenerateName") // metadata is a map
+	}
+	for _, path := range [][]string{{"status", "active"}} {
+		dropVersions(o.Object, path)
 	}
 	sortStatusConditions(o.Object)
 }
 
-// sortByText sorts a list by its items' targets, which are names, so that a set reads as one.
-func sortByText(object map[string]any, field string) {
-	if list, ok := object[field].([]any); ok {
-		slices.SortStableFunc(list, func(a, b any) int { return strings.Compare(golden.YAML(a), golden.YAML(b)) })
+// dropVersions takes the resource versions out of a list of references.
+func dropVersions(object map[string]any, path []string) {
+	list, _, err := unstructured.NestedSlice(object, path...)
+	if err != nil || list == nil {
+		return // a Job's active is a number
 	}
+	for _, entry := range list {
+		if fields, ok := entry.(map[string]any); ok {
+			delete(fields, "resourceVersion")
+		}
+	}
+	_ = unstructured.SetNestedSlice(object, list, path...) // it was there
+}
+
+// sortSets sorts lists that are sets, after their members have their stable names.
+func sortSets(object map[string]any) {
+	sortByText(object["endpoints"])
+	sortByText(object["subsets"])
+	if subsets, ok := object["subsets"].([]any); ok {
+		for _, subset := range subsets {
+			if fields, ok := subset.(map[string]any); ok {
+				sortByText(fields["addresses"])
+				sortByText(fields["notReadyAddresses"])
+			}
+		}
+	}
+}
+
+// sortByText sorts a list by its items' texts without addresses, whose numbers differ.
+func sortByText(value any) {
+	list, ok := value.([]any)
+	if !ok {
+		return
+	}
+	text := func(v any) string { return podIP.ReplaceAllString(golden.YAML(v), "<podIP>") }
+	slices.SortStableFunc(list, func(a, b any) int { return strings.Compare(text(a), text(b)) })
 }
 
 // sortStatusConditions: conditions are a map by type.
@@ -141,6 +192,9 @@ func sortStatusConditions(object map[string]any) {
 	_ = unstructured.SetNestedSlice(object, conditions, "status", "conditions") // status is a map
 }
 
+// podIP are the fake kubelet's addresses.
+var podIP = regexp.MustCompile(`\b10\.1[2-9]\d\.\d+\.\d+\b`)
+
 // What differs from run to run in texts.
 var scrubbers = []struct {
 	pattern *regexp.Regexp
@@ -150,7 +204,11 @@ var scrubbers = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "<time>"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<uid>"},
 	{regexp.MustCompile(`\b10\.96\.\d+\.\d+\b`), "<clusterIP>"},
-	{regexp.MustCompile(`\b10\.1[2-9]\d\.\d+\.\d+\b`), "<podIP>"},
+	{podIP, "<podIP>"},
+	{regexp.MustCompile(`\b10\.244\.\d+\.0/24\b`), "<podCIDR>"},
+	{regexp.MustCompile(`((?:ca\.crt|token): )[A-Za-z0-9+/=]{40,}`), "$1<data>"},
+	{regexp.MustCompile(`("[^"\s]+)-[bcdfghjklmnpqrstvwxz2456789]{5}" is forbidden`), "$1-<x>\" is forbidden"},
+	{regexp.MustCompile(`\(combined from similar events\): `), ""},
 	{regexp.MustCompile(`\b(2[5-9]|3\d)\d{6}\b`), "<minutes>"}, // a CronJob's Jobs are named after the minute
 	{regexp.MustCompile(`nodePort: \d+`), "nodePort: <port>"},
 }

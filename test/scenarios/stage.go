@@ -50,7 +50,7 @@ func NewStage(ctx context.Context, c *cluster.Cluster) (*Stage, error) {
 	if err := s.discover(); err != nil {
 		return nil, err
 	}
-	s.Kubelet, err = c.Kubelet(ctx, fakekubelet.Options{Nodes: stageNodes(), LeaseDuration: 5 * time.Minute, Place: place, Workers: 16})
+	s.Kubelet, err = c.Kubelet(ctx, fakekubelet.Options{Nodes: stageNodes(), Place: place, Workers: 16})
 	if err != nil {
 		return nil, err
 	}

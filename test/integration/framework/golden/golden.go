@@ -32,6 +32,8 @@ const updateVariable = "KCM_UPDATE_GOLDEN"
 var (
 	timePattern = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$`)
 	uidPattern  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	// generatedSuffix is what the API server appends to generateName.
+	generatedSuffix = regexp.MustCompile(`^[a-z0-9]{5}$`)
 	// tokenVolume is the name that service account admission makes up for a pod's token volume.
 	tokenVolume = regexp.MustCompile(`^kube-api-access-[a-z0-9]{5}$`)
 )
@@ -126,7 +128,12 @@ func key(o unstructured.Unstructured) string {
 
 // base is the part of a name that is the same in every run.
 func base(o unstructured.Unstructured) string {
-	if prefix := o.GetGenerateName(); prefix != "" && strings.HasPrefix(o.GetName(), prefix) {
+	prefix := o.GetGenerateName()
+	// A long one is cut so that the suffix fits into a DNS label; not every name below such a prefix is made up: a
+	// StatefulSet's pods are named by number.
+	const longest = 63 - 5
+	prefix = prefix[:min(len(prefix), longest)]
+	if suffix, found := strings.CutPrefix(o.GetName(), prefix); found && prefix != "" && generatedSuffix.MatchString(suffix) {
 		return prefix
 	}
 	return o.GetName()
