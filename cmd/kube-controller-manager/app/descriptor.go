@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-base/featuregate"
@@ -81,7 +82,8 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 			Configured: hasServiceAccountKey, Constructor: newServiceAccountTokenController},
 
 		{Name: names.EndpointsController, Aliases: []string{"endpoint"}},
-		{Name: names.EndpointSliceController, Aliases: []string{"endpointslice"}},
+		{Name: names.EndpointSliceController, Aliases: []string{"endpointslice"},
+			Watches: append(discoveryV1("endpointslices"), coreV1("pods", "services", "nodes")...), Constructor: newEndpointSliceController},
 		{Name: names.EndpointSliceMirroringController, Aliases: []string{"endpointslicemirroring"}},
 		{Name: names.ReplicationControllerController, Aliases: []string{"replicationcontroller"},
 			Watches: coreV1("replicationcontrollers", "pods"), Constructor: newReplicationController},
@@ -200,6 +202,10 @@ func batchV1(resources ...string) []schema.GroupVersionResource {
 
 func policyV1(resources ...string) []schema.GroupVersionResource {
 	return inVersion(policyv1.SchemeGroupVersion, resources)
+}
+
+func discoveryV1(resources ...string) []schema.GroupVersionResource {
+	return inVersion(discoveryv1.SchemeGroupVersion, resources)
 }
 
 func inVersion(version schema.GroupVersion, resources []string) []schema.GroupVersionResource {

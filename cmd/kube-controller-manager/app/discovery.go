@@ -1,0 +1,27 @@
+// Copyright The kcm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+
+	"github.com/kcm-dev/kcm/pkg/controller/endpointslice"
+)
+
+func newEndpointSliceController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	client, err := cc.ClientBuilder.Client("endpointslice-controller")
+	if err != nil {
+		return nil, err
+	}
+	config := cc.ComponentConfig.EndpointSliceController
+	c := endpointslice.NewController(ctx,
+		cc.InformerFactory.Core().V1().Pods(),
+		cc.InformerFactory.Core().V1().Services(),
+		cc.InformerFactory.Core().V1().Nodes(),
+		cc.InformerFactory.Discovery().V1().EndpointSlices(),
+		config.MaxEndpointsPerSlice,
+		client,
+		config.EndpointUpdatesBatchPeriod.Duration)
+	return newWorkerLoop(name, c, config.ConcurrentServiceEndpointSyncs), nil
+}
