@@ -28,17 +28,20 @@ import (
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	batchinformers "k8s.io/client-go/informers/batch/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	policyinformers "k8s.io/client-go/informers/policy/v1"
 	schedulinginformers "k8s.io/client-go/informers/scheduling/v1beta1"
 	clientset "k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/scale"
 	"k8s.io/client-go/tools/record"
 	cliflag "k8s.io/component-base/cli/flag"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
+	"k8s.io/utils/clock"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +55,7 @@ import (
 	"github.com/kcm-dev/kcm/pkg/controller/cronjob"
 	"github.com/kcm-dev/kcm/pkg/controller/deployment"
 	deploymentutil "github.com/kcm-dev/kcm/pkg/controller/deployment/util"
+	"github.com/kcm-dev/kcm/pkg/controller/disruption"
 	"github.com/kcm-dev/kcm/pkg/controller/garbagecollector"
 	"github.com/kcm-dev/kcm/pkg/controller/job"
 	jobmetrics "github.com/kcm-dev/kcm/pkg/controller/job/metrics"
@@ -213,6 +217,15 @@ var (
 var (
 	_ func(context.Context, clientset.Interface, metadata.Interface, func() ([]*metav1.APIResourceList, error), coreinformers.NamespaceInformer, time.Duration, corev1.FinalizerName) *namespace.NamespaceController = namespace.NewNamespaceController
 	_ runner                                                                                                                                                                                                         = (*namespace.NamespaceController)(nil)
+)
+
+// pkg/controller/disruption
+var (
+	_ func(ctx context.Context, podInformer coreinformers.PodInformer, pdbInformer policyinformers.PodDisruptionBudgetInformer, rcInformer coreinformers.ReplicationControllerInformer, rsInformer appsinformers.ReplicaSetInformer, dInformer appsinformers.DeploymentInformer, ssInformer appsinformers.StatefulSetInformer, kubeClient clientset.Interface, restMapper meta.RESTMapper, scaleNamespacer scale.ScalesGetter, discoveryClient discovery.DiscoveryInterface) *disruption.DisruptionController = disruption.NewDisruptionController
+
+	_ func(ctx context.Context, podInformer coreinformers.PodInformer, pdbInformer policyinformers.PodDisruptionBudgetInformer, rcInformer coreinformers.ReplicationControllerInformer, rsInformer appsinformers.ReplicaSetInformer, dInformer appsinformers.DeploymentInformer, ssInformer appsinformers.StatefulSetInformer, kubeClient clientset.Interface, restMapper meta.RESTMapper, scaleNamespacer scale.ScalesGetter, discoveryClient discovery.DiscoveryInterface, clock clock.WithTicker, stalePodDisruptionTimeout time.Duration) *disruption.DisruptionController = disruption.NewDisruptionControllerInternal
+
+	_ runner = (*disruption.DisruptionController)(nil)
 )
 
 // pkg/controller/podgc, pkg/controller/podgc/metrics

@@ -8,7 +8,6 @@ package garbagecollector
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"strings"
@@ -242,29 +241,9 @@ func (s *space) dynamic(gvr schema.GroupVersionResource) dynamic.NamespaceableRe
 // createCRD makes the API server serve a kind in version v1, until the end of the test.
 func (s *space) createCRD(group, plural, kind string) schema.GroupVersionResource {
 	s.t.Helper()
-	obj := &unstructured.Unstructured{}
-	text := fmt.Sprintf(`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "%[2]s.%[1]s"},
-		"spec": {"group": %[1]q, "scope": "Namespaced", "names": {"plural": %[2]q, "kind": %[3]q, "listKind": "%[3]sList"},
-			"versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}`,
-		group, plural, kind)
-	if err := json.Unmarshal([]byte(text), &obj.Object); err != nil {
-		s.t.Fatal(err)
-	}
-	if _, err := s.dynamic(crds).Create(s.t.Context(), obj, metav1.CreateOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		ctx := context.WithoutCancel(s.t.Context())
-		if err := s.dynamic(crds).Delete(ctx, obj.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			s.t.Error(err)
-		}
-	})
-	gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}
-	s.env.WaitFor(s.t, plural+" to be served", timeout, func(ctx context.Context) (bool, error) {
-		_, err := s.dynamic(gvr).Namespace(s.ns).List(ctx, metav1.ListOptions{})
-		return err == nil, err
-	})
-	return gvr
+	custom := framework.CustomKind{Group: group, Plural: plural, Kind: kind}
+	s.env.CustomResource(s.t, custom)
+	return custom.Resource()
 }
 
 // createCustom creates a custom object and returns the reference by which others own it.

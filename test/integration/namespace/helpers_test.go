@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,28 +164,12 @@ func createObject(t *testing.T, env *framework.Env, gvr schema.GroupVersionResou
 // createWidgetKind makes the API server serve widgets, and waits until it does.
 func createWidgetKind(t *testing.T, env *framework.Env) dynamic.NamespaceableResourceInterface {
 	t.Helper()
-	createObject(t, env, customResources, `{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": {"name": "widgets.kcm.example.com"},
-		"spec": {
-			"group": "kcm.example.com", "scope": "Namespaced",
-			"names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-			"versions": [{"name": "v1", "served": true, "storage": true,
-				"schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]
-		}}`)
-	client := dynamicClient(t, env).Resource(widgets)
-	env.WaitFor(t, "widgets to be served", timeout, func(ctx context.Context) (bool, error) {
+	client := env.CustomResource(t, framework.CustomKind{Group: widgets.Group, Plural: widgets.Resource, Kind: "Widget"})
+	env.WaitFor(t, "widgets to be discovered", timeout, func(context.Context) (bool, error) {
 		lists, err := env.Client.Discovery().ServerPreferredNamespacedResources()
-		if err != nil {
-			return false, err
-		}
-		for _, list := range lists {
-			if list.GroupVersion == widgets.GroupVersion().String() {
-				_, err := client.List(ctx, metav1.ListOptions{})
-				return err == nil, err
-			}
-		}
-		return false, nil
+		return slices.ContainsFunc(lists, func(list *metav1.APIResourceList) bool {
+			return list.GroupVersion == widgets.GroupVersion().String()
+		}), err
 	})
 	return client
 }

@@ -71,22 +71,27 @@ func (p *Pods) Selected(service *v1.Service) ([]*v1.Pod, error) {
 		}
 		return matching(objs, nil)
 	}
-	name, selector := cache.MetaObjectToName(service), newLabelSet(service.Spec.Selector)
-	last, ok := p.remembered(name, selector)
-	if !ok {
-		var err error
-		if last, err = p.choose(name, selector); err != nil {
-			return nil, err
-		}
-	}
-	objs, err := p.under(podLabelIndex, service.Namespace+"/"+last.pair)
+	objs, err := p.candidates(cache.MetaObjectToName(service), newLabelSet(service.Spec.Selector))
 	if err != nil {
 		return nil, err
 	}
-	if len(objs) > 2*last.size+crowded {
-		p.Forget(name)
-	}
 	return matching(objs, service.Spec.Selector)
+}
+
+// candidates returns the Pods in the owner's namespace that carry one of the pairs.
+func (p *Pods) candidates(owner cache.ObjectName, pairs labelSet) ([]any, error) {
+	last, ok := p.remembered(owner, pairs)
+	if !ok {
+		var err error
+		if last, err = p.choose(owner, pairs); err != nil {
+			return nil, err
+		}
+	}
+	objs, err := p.under(podLabelIndex, owner.Namespace+"/"+last.pair)
+	if len(objs) > 2*last.size+crowded {
+		p.Forget(owner)
+	}
+	return objs, err
 }
 
 // Forget drops what is remembered of a Service that is gone.
