@@ -45,7 +45,8 @@ func (c *cluster) up(ctx context.Context, u *upFlags, flags *pflag.FlagSet) erro
 
 	whole := len(running) == components && !change.manager
 	managerPath := c.state.ManagerPath
-	if managerPath == "" && (!managerRuns || change.manager) {
+	// One that runs may have lost its lease and ended by the time that the API server is back.
+	if managerPath == "" && !whole {
 		if managerPath, err = buildManager(ctx); err != nil {
 			return err
 		}
