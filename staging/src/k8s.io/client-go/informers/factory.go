@@ -120,6 +120,15 @@ func (f *Factory) HasInformer(resource schema.GroupVersionResource) bool {
 	return obj != nil && f.informers.Has(reflect.TypeOf(obj))
 }
 
+// Existing returns the informer of the resource if there is one already; else nil.
+func (f *Factory) Existing(resource schema.GroupVersionResource) clientcache.SharedIndexInformer {
+	obj := objectOf(resource)
+	if obj == nil {
+		return nil
+	}
+	return f.informers.Peek(reflect.TypeOf(obj))
+}
+
 // InformerName is the name of the informers in their metrics; nil if they have none.
 func (f *Factory) InformerName() *clientcache.InformerName { return f.name }
 

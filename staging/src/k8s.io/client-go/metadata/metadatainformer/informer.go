@@ -122,6 +122,11 @@ func (f *Factory) HasInformer(resource schema.GroupVersionResource) bool {
 	return f.informers.Has(resource)
 }
 
+// Existing returns the informer of the resource if there is one already; else nil.
+func (f *Factory) Existing(resource schema.GroupVersionResource) clientcache.SharedIndexInformer {
+	return f.informers.Peek(resource)
+}
+
 // Start runs the informers that have been asked for since the last call, until stopCh is closed. It
 // does not wait for them. After Shutdown it does nothing.
 func (f *Factory) Start(stopCh <-chan struct{}) { f.informers.Start(wait.ContextForChannel(stopCh)) }

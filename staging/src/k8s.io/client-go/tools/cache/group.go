@@ -46,10 +46,16 @@ func (g *Group[K]) Get(key K, create func() clientcache.SharedIndexInformer) cli
 }
 
 // Has says whether the key has an informer.
-func (g *Group[K]) Has(key K) bool {
+func (g *Group[K]) Has(key K) bool { return g.Peek(key) != nil }
+
+// Peek returns the informer of the key, nil if there is none.
+func (g *Group[K]) Peek(key K) clientcache.SharedIndexInformer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.members[key] != nil
+	if m := g.members[key]; m != nil {
+		return m.informer
+	}
+	return nil
 }
 
 // Start runs the informers that were not started yet, until ctx is done. It does not wait for them.
