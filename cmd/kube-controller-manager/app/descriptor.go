@@ -81,7 +81,8 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 			Watches:    coreV1("serviceaccounts", "secrets"),
 			Configured: hasServiceAccountKey, Constructor: newServiceAccountTokenController},
 
-		{Name: names.EndpointsController, Aliases: []string{"endpoint"}},
+		{Name: names.EndpointsController, Aliases: []string{"endpoint"},
+			Watches: coreV1("pods", "services", "endpoints"), Constructor: newEndpointsController},
 		{Name: names.EndpointSliceController, Aliases: []string{"endpointslice"},
 			Watches: append(discoveryV1("endpointslices"), coreV1("pods", "services", "nodes")...), Constructor: newEndpointSliceController},
 		{Name: names.EndpointSliceMirroringController, Aliases: []string{"endpointslicemirroring"}},

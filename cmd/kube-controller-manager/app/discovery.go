@@ -6,8 +6,24 @@ package app
 import (
 	"context"
 
+	"github.com/kcm-dev/kcm/pkg/controller/endpoint"
 	"github.com/kcm-dev/kcm/pkg/controller/endpointslice"
 )
+
+func newEndpointsController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	client, err := cc.ClientBuilder.Client("endpoint-controller")
+	if err != nil {
+		return nil, err
+	}
+	config := cc.ComponentConfig.EndpointController
+	c := endpoint.NewEndpointController(ctx,
+		cc.InformerFactory.Core().V1().Pods(),
+		cc.InformerFactory.Core().V1().Services(),
+		cc.InformerFactory.Core().V1().Endpoints(),
+		client,
+		config.EndpointUpdatesBatchPeriod.Duration)
+	return newWorkerLoop(name, c, config.ConcurrentEndpointSyncs), nil
+}
 
 func newEndpointSliceController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
 	client, err := cc.ClientBuilder.Client("endpointslice-controller")

@@ -124,8 +124,8 @@ func newController(ctx context.Context, from sources, client clientset.Interface
 		c.topologyCache, c.eventRecorder, controllerName,
 		endpointslice.WithPreferSameTrafficDistributionEnabled(features.Enabled(features.PreferSameTrafficDistribution)))
 	c.addWorkers(opts)
-	c.addHandler(ctx, from.services.Informer(), c.serviceHandler())
-	c.addHandler(ctx, from.pods.Informer(), c.podHandler())
+	c.addHandler(ctx, from.services.Informer(), selectorindex.ServiceHandler(name, c.selectors, c.services))
+	c.addHandler(ctx, from.pods.Informer(), selectorindex.PodHandler(name, c.pods))
 	c.addHandler(ctx, from.nodes.Informer(), c.nodeHandler())
 	c.addHandler(ctx, from.slices.Informer(),
 		c.slices.Handler(name, c.services, max(endpointSliceChangeMinSyncDelay, opts.batchPeriod)))

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/kcm-dev/kcm/pkg/controller/util/selectorindex"
 )
 
 // queuedAfter lets time pass and returns the Services that are in the queue then. A timer puts them
@@ -44,9 +46,9 @@ func (f *fixture) wantQueued(when string, want ...string) {
 
 func TestServiceEvents(t *testing.T) {
 	f := newFixture(t)
-	h := f.serviceHandler()
+	h := selectorindex.ServiceHandler(name, f.selectors, f.services)
 	service, edited := newService("svc"), newService("svc", func(s *v1.Service) { s.ResourceVersion, s.Spec.Selector = "2", map[string]string{"app": "db"} })
-	pod := f.podHandler()
+	pod := selectorindex.PodHandler(name, f.pods)
 	h.OnAdd(service, true)
 	f.wantQueued("initial", "svc")
 	pod.OnAdd(newPod(0), false)
@@ -68,7 +70,7 @@ func TestPodEvents(t *testing.T) {
 	f := newFixture(t, newService("web"), newService("db", func(s *v1.Service) { s.Spec.Selector = map[string]string{"app": "db"} }),
 		newService("both", func(s *v1.Service) { s.Spec.Selector = map[string]string{"stack": "x"} }),
 		newService("manual", func(s *v1.Service) { s.Spec.Selector = nil }))
-	h := f.podHandler()
+	h := selectorindex.PodHandler(name, f.pods)
 	web := newPod(0, func(p *v1.Pod) { p.Labels["stack"], p.ResourceVersion = "x", "1" })
 	db := newPod(0, func(p *v1.Pod) { p.Labels, p.ResourceVersion = map[string]string{"app": "db", "stack": "x"}, "2" })
 	h.OnAdd(web, true)
@@ -93,7 +95,7 @@ func TestPodEvents(t *testing.T) {
 // The first change goes out at once, and those of the period after it together.
 func TestPodEventsAreBatched(t *testing.T) {
 	f := newBatchingFixture(t, 10*time.Second, newService("web"))
-	h := f.podHandler()
+	h := selectorindex.PodHandler(name, f.pods)
 	h.OnAdd(newPod(0), false)
 	f.wantQueued("first change", "web")
 	h.OnAdd(newPod(1), false)
@@ -105,7 +107,7 @@ func TestPodEventsAreBatched(t *testing.T) {
 	if got := f.queuedAfter(time.Second); !slices.Equal(got, []string{"web"}) {
 		t.Errorf("queued %v after the period, want web once", got)
 	}
-	f.serviceHandler().OnUpdate(newService("web"), newService("web", func(s *v1.Service) { s.ResourceVersion = "2" }))
+	selectorindex.ServiceHandler(name, f.selectors, f.services).OnUpdate(newService("web"), newService("web", func(s *v1.Service) { s.ResourceVersion = "2" }))
 	f.wantQueued("a change of the service does not wait", "web")
 }
 

@@ -18,11 +18,20 @@ import (
 
 	"github.com/kcm-dev/kcm/pkg/controller/util/consistency"
 	sliceutil "github.com/kcm-dev/kcm/pkg/controller/util/endpointslice"
+	"github.com/kcm-dev/kcm/pkg/controller/util/selectorindex"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
 
 // errStale says that the cache is older than what was written.
 var errStale = errors.New("EndpointSlice informer cache is out of date")
+
+// syncPods enqueues the Services that a change of Pods concerns.
+func (c *Controller) syncPods(_ context.Context, change selectorindex.Change) error {
+	for _, service := range c.selectors.Affected(change) {
+		c.batches.Add(service)
+	}
+	return nil
+}
 
 // syncService brings the slices of one Service up to date, and counts how that went.
 func (c *Controller) syncService(ctx context.Context, key cache.ObjectName) error {
