@@ -38,6 +38,8 @@ const (
 	HPAOptimizedSelectorStore featuregate.Feature = "HPAOptimizedSelectorStore"
 	// HPAScaleToZero: minReplicas 0 for autoscalers with object or external metrics (KEP 2021).
 	HPAScaleToZero featuregate.Feature = "HPAScaleToZero"
+	// InPlacePodLevelResourcesVerticalScaling: those of a running pod may change (KEP 5419).
+	InPlacePodLevelResourcesVerticalScaling featuregate.Feature = "InPlacePodLevelResourcesVerticalScaling"
 	// MaxUnavailableStatefulSet: maxUnavailable for rolling updates of StatefulSets (KEP 961).
 	MaxUnavailableStatefulSet featuregate.Feature = "MaxUnavailableStatefulSet"
 	// MultiCIDRServiceAllocator: ServiceCIDR and IPAddress objects (KEP 1880).
@@ -52,6 +54,8 @@ const (
 	PodCertificateRequest featuregate.Feature = "PodCertificateRequest"
 	// PodDeletionCost: annotation controller.kubernetes.io/pod-deletion-cost ranks pods when a ReplicaSet shrinks (KEP 2255).
 	PodDeletionCost featuregate.Feature = "PodDeletionCost"
+	// PodLevelResources: requests and limits of whole pods (KEP 2837).
+	PodLevelResources featuregate.Feature = "PodLevelResources"
 	// PreferSameTrafficDistribution: trafficDistribution PreferSameZone and PreferSameNode (KEP 3015).
 	PreferSameTrafficDistribution featuregate.Feature = "PreferSameTrafficDistribution"
 	// RecoverVolumeExpansionFailure: a claim's size may be lowered again after a failed expansion (KEP 1790).
