@@ -67,10 +67,11 @@ type Controller struct {
 	podIndexer cache.Indexer
 	synced     []cache.InformerSynced
 
-	guard  *consistency.Guard
-	memory *memory
-	gone   *lru.Cache // UIDs of Jobs that are known to be gone
-	clock  clock.Clock
+	guard   *consistency.Guard
+	memory  *memory
+	barrier barrier
+	gone    *lru.Cache // UIDs of Jobs that are known to be gone
+	clock   clock.Clock
 	// resetStartTime is the gate MutableSchedulingDirectivesForSuspendedJobs.
 	resetStartTime bool
 

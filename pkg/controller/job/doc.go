@@ -24,9 +24,9 @@
 //
 // Invariants. A sync decides only from caches that have seen the Job's own writes (the guard
 // of package consistency; it is always on, the gate StaleControllerConsistencyJob is accepted
-// and changes nothing). A Job that another manager may have worked on is first synced from a
-// cache of Pods no older than the Job, or from a live list; so is one with a request of
-// unknown outcome. Statuses are written under the Job's resourceVersion, and only when they
+// and changes nothing), and all that was written before this manager led; as long as the
+// cache of Pods may be older than that, or than a request of unknown outcome, they are listed
+// live. Statuses are written under the Job's resourceVersion, and only when they
 // differ. Pods are deleted, and lose the finalizer, under their UID.
 //
 // Where upstream differs:

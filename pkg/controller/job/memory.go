@@ -4,10 +4,14 @@
 package job
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientset "k8s.io/client-go/kubernetes"
 )
 
 const (
@@ -33,10 +37,11 @@ type jobMemory struct {
 	uid types.UID
 	// backoff is the record as of the last sync; nil before the first one.
 	backoff *backoffRecord
-	// trusted: the cache of Pods was seen to be no older than the Job once. From then on the
-	// guard sees to that.
+	// trusted: the cache of Pods has seen all that was written before. From then on the guard
+	// sees to that.
 	trusted bool
-	// doubtUntil is the version that the cache of Pods has to reach before it is believed.
+	// doubtUntil is the version that the cache of Pods has to reach to be trusted; when empty,
+	// that of the barrier.
 	doubtUntil string
 	// unsettled is when a request last ended without telling what became of it.
 	unsettled time.Time
@@ -65,4 +70,27 @@ func (m *memory) forget(name types.NamespacedName, uid types.UID) {
 	if j, ok := m.jobs[name]; ok && (uid == "" || j.uid == uid) {
 		delete(m.jobs, name)
 	}
+}
+
+// barrier is the version of the API server's data when this controller began: nothing that
+// another manager has written is newer. It is asked for once.
+type barrier struct {
+	// mu guards the following field.
+	mu    sync.Mutex
+	known string
+}
+
+func (b *barrier) version(ctx context.Context, client clientset.Interface) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known != "" {
+		return b.known, nil
+	}
+	// The version of a list is that of the data, whatever is in the list.
+	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", fmt.Errorf("asking for the version of the pods: %w", err)
+	}
+	b.known = list.ResourceVersion
+	return b.known, nil
 }

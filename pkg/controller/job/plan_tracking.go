@@ -100,9 +100,10 @@ func (t *tracking) countEnded(s *state, c *census) {
 	candidates := t.untrackable(s, c)
 	var succeeded []int
 	for _, pod := range candidates {
-		if len(succeeded)+len(listed.Succeeded)+len(listed.Failed) >= s.maxUncounted {
+		// Those in the list make room in it when they lose the finalizer.
+		if len(succeeded)+len(listed.Succeeded)+len(listed.Failed) >= s.maxUncounted && !c.uncounted.Has(pod.UID) {
 			t.more = true
-			break
+			continue
 		}
 		t.untrack = append(t.untrack, pod)
 		switch {

@@ -171,10 +171,16 @@ func (s *syncer) listPods(ctx context.Context) ([]*v1.Pod, time.Duration, error)
 		}
 		return s.listLive(ctx)
 	}
-	if !m.trusted && !s.trustCache() || m.doubtUntil != "" && older(s.podIndexer.LastStoreSyncResourceVersion(), m.doubtUntil) {
-		return s.listLive(ctx)
+	if !m.trusted {
+		known, err := s.cacheKnows(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		if !known {
+			return s.listLive(ctx)
+		}
+		m.trusted, m.doubtUntil = true, ""
 	}
-	m.trusted, m.doubtUntil = true, ""
 	pods, err := controller.FilterPodsByOwner(s.podIndexer, &s.job.ObjectMeta, controllerKind.Kind, true)
 	if err != nil {
 		return nil, 0, err
@@ -183,16 +189,19 @@ func (s *syncer) listPods(ctx context.Context) ([]*v1.Pod, time.Duration, error)
 	return pods, 0, nil
 }
 
-// trustCache says whether the cache of Pods may be believed at the first sync of a Job that
-// another manager may have worked on. The two caches are filled by two watches: this one
-// could still show Pods as they were before that manager counted them, and they would be
-// counted again. A Job whose status nobody has written has no Pod that was counted.
-func (s *syncer) trustCache() bool {
-	status := &s.job.Status
-	if status.StartTime == nil && status.UncountedTerminatedPods == nil && len(status.Conditions) == 0 {
-		return true
+// cacheKnows says whether the cache of Pods has seen all that was written before this
+// manager led, or, after a live list, all that was in it. Two watches fill the caches of
+// Jobs and Pods: the one of Pods could still show them as they were before the manager
+// before this one counted them, and they would be counted again.
+func (s *syncer) cacheKnows(ctx context.Context) (bool, error) {
+	version := s.memory.doubtUntil
+	if version == "" {
+		var err error
+		if version, err = s.barrier.version(ctx, s.client); err != nil {
+			return false, err
+		}
 	}
-	return !older(s.podIndexer.LastStoreSyncResourceVersion(), s.job.ResourceVersion)
+	return !older(s.podIndexer.LastStoreSyncResourceVersion(), version), nil
 }
 
 // older says whether version a is older than b. What cannot be compared is not.
@@ -201,17 +210,20 @@ func older(a, b string) bool {
 	return err == nil && c < 0
 }
 
-// listLive reads the Pods from the API server. The cache is not believed again before it has
-// come so far.
+// listLive reads the Pods from the API server. The cache is believed again when it shows
+// the same, or has come as far as the list.
 func (s *syncer) listLive(ctx context.Context) ([]*v1.Pod, time.Duration, error) {
 	list, err := s.client.CoreV1().Pods(s.job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: s.selector.String()})
 	if err != nil {
 		return nil, 0, fmt.Errorf("listing pods: %w", err)
 	}
 	var pods []*v1.Pod
+	owned := map[types.UID]string{}
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.UID != s.job.UID {
+		if metav1.IsControlledBy(pod, s.job) {
+			owned[pod.UID] = pod.ResourceVersion
+		} else if metav1.GetControllerOfNoCopy(pod) != nil {
 			continue
 		}
 		pods = append(pods, pod)
@@ -220,7 +232,15 @@ func (s *syncer) listLive(ctx context.Context) ([]*v1.Pod, time.Duration, error)
 			s.guard.DeleteFailed(s.name, pod.UID)
 		}
 	}
-	s.memory.trusted, s.memory.doubtUntil, s.memory.unsettled = true, list.ResourceVersion, time.Time{}
+	cached, err := controller.FilterPodsByOwner(s.podIndexer, &s.job.ObjectMeta, controllerKind.Kind, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	same := len(cached) == len(owned)
+	for _, pod := range cached {
+		same = same && owned[pod.UID] == pod.ResourceVersion
+	}
+	s.memory.trusted, s.memory.doubtUntil, s.memory.unsettled = same, list.ResourceVersion, time.Time{}
 	s.observe(pods)
 	return pods, 0, nil
 }
