@@ -68,7 +68,21 @@ func (s sample) since(before sample) sample {
 }
 
 // counts is what a variant's handler has seen.
-type counts struct{ added, updated atomic.Int64 }
+type counts struct {
+	updated atomic.Int64
+	// awaited is the number of updates that wakes whoever waits at reached.
+	awaited atomic.Int64
+	reached chan struct{}
+}
+
+func newCounts() *counts { return &counts{reached: make(chan struct{}, 1)} }
+
+// update counts an update.
+func (c *counts) update() {
+	if c.updated.Add(1) == c.awaited.Load() {
+		c.reached <- struct{}{}
+	}
+}
 
 // running is a variant that has synced.
 type running struct {
@@ -81,7 +95,7 @@ type running struct {
 // child runs one variant: it reports when the cache has synced, and after each line on in how much the updates that the
 // line names have cost.
 func child(ctx context.Context, v variant, config *rest.Config, in io.Reader, out io.Writer, profile string) error {
-	var seen counts
+	seen := newCounts()
 	tell := json.NewEncoder(out)
 	before := takeSample(true)
 	start := time.Now()
@@ -89,7 +103,7 @@ func child(ctx context.Context, v variant, config *rest.Config, in io.Reader, ou
 	if err != nil {
 		return err
 	}
-	r, err := v.start(ctx, config, &seen)
+	r, err := v.start(ctx, config, seen)
 	if err != nil {
 		return fmt.Errorf("variant %s: %w", v.name, err)
 	}
@@ -104,7 +118,7 @@ func child(ctx context.Context, v variant, config *rest.Config, in io.Reader, ou
 		if _, err := fmt.Sscan(strings.TrimSpace(lines.Text()), &updates); err != nil {
 			return fmt.Errorf("reading the number of updates: %w", err)
 		}
-		if err := measureUpdates(tell, &seen, updates); err != nil {
+		if err := measureUpdates(ctx, tell, seen, updates); err != nil {
 			return err
 		}
 	}
@@ -116,8 +130,11 @@ func child(ctx context.Context, v variant, config *rest.Config, in io.Reader, ou
 }
 
 // measureUpdates says that it is ready, and then what the updates have cost.
-func measureUpdates(tell *json.Encoder, seen *counts, updates int64) error {
+func measureUpdates(ctx context.Context, tell *json.Encoder, seen *counts, updates int64) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
 	from := seen.updated.Load()
+	seen.awaited.Store(from + updates)
 	before := takeSample(true)
 	// The collections of the first sample are not the updates'.
 	before.CPU = takeSample(false).CPU
@@ -125,14 +142,13 @@ func measureUpdates(tell *json.Encoder, seen *counts, updates int64) error {
 		return err
 	}
 	start := time.Now()
-	for seen.updated.Load() < from+updates {
-		if time.Since(start) > 10*time.Minute {
-			return fmt.Errorf("after ten minutes only %d of %d updates were seen", seen.updated.Load()-from, updates)
-		}
-		time.Sleep(20 * time.Millisecond)
+	select {
+	case <-seen.reached:
+	case <-ctx.Done():
+		return fmt.Errorf("only %d of %d updates were seen: %w", seen.updated.Load()-from, updates, ctx.Err())
 	}
 	after := takeSample(true)
-	return tell.Encode(report{Step: "updates", Wall: time.Since(start), Objects: int(seen.updated.Load() - from), Used: after.since(before)})
+	return tell.Encode(report{Step: "updates", Wall: time.Since(start), Objects: int(updates), Used: after.since(before)})
 }
 
 // startProfile writes a CPU profile to path.cpu and one of the heap to path.heap at the end.

@@ -120,7 +120,7 @@ func parent(ctx context.Context, o options) (err error) {
 			results[name] = append(results[name], r)
 		}
 	}
-	return writeReport(o, chosen, results)
+	return writeReport(o, results)
 }
 
 // result is what one variant has reported in one round.

@@ -46,19 +46,13 @@ func median(values []float64) (mid, least, greatest float64) {
 	return values[len(values)/2], values[0], values[len(values)-1]
 }
 
-// writeReport prints the table, and writes it to the output file.
-func writeReport(o options, chosen []string, results map[string][]result) error {
+// writeReport prints a table for each of client-go's variants, and writes them to the output file.
+func writeReport(o options, results map[string][]result) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "| %s pods, median of %d runs (least–greatest) |", thousands(float64(o.pods)), o.rounds)
-	for _, name := range chosen {
-		fmt.Fprintf(&b, " %s |", name)
-	}
-	for _, name := range chosen[1:] {
-		fmt.Fprintf(&b, " %s / %s |", name, chosen[0])
-	}
-	fmt.Fprintf(&b, " target |\n|%s\n", strings.Repeat("---|", 2*len(chosen)+1))
-	for _, m := range measurements() {
-		writeLine(&b, o, m, chosen, results)
+	for _, base := range variants() {
+		if base.name == base.beside && len(results[base.name]) > 0 {
+			writeTable(&b, o, base.name, results)
+		}
 	}
 	fmt.Print(b.String())
 	if o.output == "" {
@@ -67,14 +61,35 @@ func writeReport(o options, chosen []string, results map[string][]result) error 
 	return os.WriteFile(o.output, []byte(document(o, b.String())), 0o644)
 }
 
-func writeLine(b *bytes.Buffer, o options, m measured, chosen []string, results map[string][]result) {
+func writeTable(b *bytes.Buffer, o options, base string, results map[string][]result) {
+	shown := []string{base}
+	for _, v := range variants() {
+		if v.beside == base && v.name != base && len(results[v.name]) > 0 {
+			shown = append(shown, v.name)
+		}
+	}
+	fmt.Fprintf(b, "| %s pods, median of %d runs (least–greatest) |", thousands(float64(o.pods)), o.rounds)
+	for _, name := range shown {
+		fmt.Fprintf(b, " %s |", name)
+	}
+	for _, name := range shown[1:] {
+		fmt.Fprintf(b, " %s / %s |", name, base)
+	}
+	fmt.Fprintf(b, " target |\n|%s\n", strings.Repeat("---|", 2*len(shown)+1))
+	for _, m := range measurements() {
+		writeLine(b, o, m, shown, results)
+	}
+	b.WriteByte('\n')
+}
+
+func writeLine(b *bytes.Buffer, o options, m measured, shown []string, results map[string][]result) {
 	title := m.name
 	if m.unit != "" {
 		title += ", " + m.unit
 	}
 	fmt.Fprintf(b, "| %s |", title)
 	var mids []float64
-	for _, name := range chosen {
+	for _, name := range shown {
 		var values []float64
 		for _, r := range results[name] {
 			values = append(values, m.of(o, r))

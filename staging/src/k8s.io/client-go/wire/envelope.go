@@ -78,14 +78,16 @@ func readList(s *stream, d *decoder, k *Kind) (cache.Page, error) {
 		return page, fmt.Errorf("the list is neither protobuf of Kubernetes nor JSON: it begins with %q", first)
 	}
 	s.from += len(magic)
-	for {
+	for whole := false; ; {
 		h, err := s.header()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && whole {
 			return page, nil
 		}
 		if err == nil {
 			err = readListEnvelope(s, d, k, h, &page)
+			whole = whole || h.num == unknownRaw
 		}
+		err = noEOF(err)
 		if err != nil {
 			return page, fmt.Errorf("reading the list: %w", err)
 		}
