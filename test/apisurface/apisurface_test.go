@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 	apiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/flagz"
 	apiserveroptions "k8s.io/apiserver/pkg/server/options"
@@ -32,6 +33,7 @@ import (
 	schedulinginformers "k8s.io/client-go/informers/scheduling/v1beta1"
 	clientset "k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/scale"
@@ -65,6 +67,7 @@ import (
 	podgcmetrics "github.com/kcm-dev/kcm/pkg/controller/podgc/metrics"
 	"github.com/kcm-dev/kcm/pkg/controller/replicaset"
 	"github.com/kcm-dev/kcm/pkg/controller/replication"
+	"github.com/kcm-dev/kcm/pkg/controller/resourcequota"
 	serviceaccountcontroller "github.com/kcm-dev/kcm/pkg/controller/serviceaccount"
 	"github.com/kcm-dev/kcm/pkg/controller/statefulset"
 	"github.com/kcm-dev/kcm/pkg/controller/ttlafterfinished"
@@ -283,6 +286,26 @@ var _ = serviceaccountcontroller.TokensControllerOptions{
 var (
 	_ func(context.Context, batchinformers.JobInformer, batchinformers.CronJobInformer, clientset.Interface) (*cronjob.ControllerV2, error) = cronjob.NewControllerV2
 	_ runner                                                                                                                                = (*cronjob.ControllerV2)(nil)
+)
+
+// pkg/controller/resourcequota
+var (
+	_ func(context.Context, *resourcequota.ControllerOptions) (*resourcequota.Controller, error)             = resourcequota.NewController
+	_ func(*resourcequota.Controller, context.Context, resourcequota.NamespacedResourcesFunc, time.Duration) = (*resourcequota.Controller).Sync
+	_ runner                                                                                                 = (*resourcequota.Controller)(nil)
+	_ func(resource schema.GroupVersionResource, oldObj, newObj interface{}) bool                            = resourcequota.UpdateFilter(nil)
+	_                                                                                                        = resourcequota.ControllerOptions{
+		QuotaClient:               coreclient.ResourceQuotasGetter(nil),
+		ResourceQuotaInformer:     coreinformers.ResourceQuotaInformer(nil),
+		ResyncPeriod:              controller.ResyncPeriodFunc(nil),
+		Registry:                  quota.Registry(nil),
+		DiscoveryFunc:             resourcequota.NamespacedResourcesFunc(nil),
+		IgnoredResourcesFunc:      func() map[schema.GroupResource]struct{} { return nil },
+		InformersStarted:          (<-chan struct{})(nil),
+		InformerFactory:           informerfactory.InformerFactory(nil),
+		ReplenishmentResyncPeriod: controller.ResyncPeriodFunc(nil),
+		UpdateFilter:              resourcequota.UpdateFilter(nil),
+	}
 )
 
 // pkg/controller/ttlafterfinished

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -119,6 +120,11 @@ type startUntil struct {
 }
 
 func (f *startUntil) Start(<-chan struct{}) { f.InformerFactory.Start(f.done) }
+
+// ReleaseInformer implements informerfactory.Releaser.
+func (f *startUntil) ReleaseInformer(gvr schema.GroupVersionResource) {
+	release(f.InformerFactory, gvr)
+}
 
 // resetRESTMapper forgets every 30 seconds what the mapper knows of the API, until ctx is done.
 func (cc ControllerContext) resetRESTMapper(ctx context.Context) {

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1/generic"
 	"k8s.io/client-go/discovery"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -22,11 +23,15 @@ import (
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
 	"k8s.io/utils/ptr"
 
+	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/garbagecollector"
 	"github.com/kcm-dev/kcm/pkg/controller/namespace"
 	"github.com/kcm-dev/kcm/pkg/controller/podgc"
 	"github.com/kcm-dev/kcm/pkg/controller/replication"
+	"github.com/kcm-dev/kcm/pkg/controller/resourcequota"
 	serviceaccountcontroller "github.com/kcm-dev/kcm/pkg/controller/serviceaccount"
+	"github.com/kcm-dev/kcm/pkg/features"
+	quotainstall "github.com/kcm-dev/kcm/pkg/quota/v1/install"
 	"github.com/kcm-dev/kcm/pkg/serviceaccount"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/clientbuilder"
 )
@@ -220,5 +225,57 @@ func newGarbageCollectorController(ctx context.Context, cc ControllerContext, na
 		defer wg.Wait()
 		wg.Go(func() { gc.Sync(ctx, discoveryClient, syncPeriod) })
 		gc.Run(ctx, workers, syncPeriod)
+	}), nil
+}
+
+// newResourceQuotaController reads in full what is counted by more than its number; it is asked for
+// first, so that the object-or-metadata factory gives the same informers.
+func newResourceQuotaController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	const (
+		user = "resourcequota-controller"
+		// syncPeriod is how often discovery is asked what there is to count.
+		syncPeriod = 30 * time.Second
+	)
+	client, err := cc.ClientBuilder.Client(user)
+	if err != nil {
+		return nil, err
+	}
+	discoveryClient, err := cc.ClientBuilder.DiscoveryClient(user)
+	if err != nil {
+		return nil, err
+	}
+	discover := func() ([]*metav1.APIResourceList, error) {
+		return discovery.ServerPreferredNamespacedResources(discoveryClient)
+	}
+	typed := cc.InformerFactory
+	typed.Core().V1().Pods().Informer()
+	typed.Core().V1().Services().Informer()
+	typed.Core().V1().PersistentVolumeClaims().Informer()
+	if features.Enabled(features.DynamicResourceAllocation) {
+		typed.Resource().V1().ResourceClaims().Informer()
+	}
+	configuration := quotainstall.NewQuotaConfigurationForControllers(
+		quota.ListerFuncForResourceFunc(cc.ObjectOrMetadataInformerFactory.ForResource), typed)
+	config := cc.ComponentConfig.ResourceQuotaController
+	c, err := resourcequota.NewController(ctx, &resourcequota.ControllerOptions{
+		QuotaClient:               client.CoreV1(),
+		ResourceQuotaInformer:     typed.Core().V1().ResourceQuotas(),
+		ResyncPeriod:              controller.StaticResyncPeriodFunc(config.ResourceQuotaSyncPeriod.Duration),
+		Registry:                  quota.NewRegistry(configuration.Evaluators()),
+		DiscoveryFunc:             discover,
+		IgnoredResourcesFunc:      configuration.IgnoredResources,
+		InformersStarted:          cc.InformersStarted,
+		InformerFactory:           cc.ObjectOrMetadataInformerFactory,
+		ReplenishmentResyncPeriod: controller.NoResyncPeriodFunc,
+		UpdateFilter:              quotainstall.DefaultUpdateFilter(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("creating the resource quota controller: %w", err)
+	}
+	return newControllerLoop(name, c, func(ctx context.Context) {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() { c.Sync(ctx, discover, syncPeriod) })
+		c.Run(ctx, int(config.ConcurrentResourceQuotaSyncs))
 	}), nil
 }

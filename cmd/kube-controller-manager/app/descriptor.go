@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-base/featuregate"
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
@@ -90,7 +91,10 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 			Watches: coreV1("replicationcontrollers", "pods"), Constructor: newReplicationController},
 		{Name: names.PodGarbageCollectorController, Aliases: []string{"podgc"},
 			Watches: coreV1("pods", "nodes"), Constructor: newPodGarbageCollectorController},
-		{Name: names.ResourceQuotaController, Aliases: []string{"resourcequota"}},
+		// It watches what discovery finds, too.
+		{Name: names.ResourceQuotaController, Aliases: []string{"resourcequota"},
+			Watches:     append(coreV1("resourcequotas", "pods", "services", "persistentvolumeclaims"), resourceV1("resourceclaims", "deviceclasses")...),
+			Constructor: newResourceQuotaController},
 		{Name: names.NamespaceController, Aliases: []string{"namespace"},
 			Watches: coreV1("namespaces"), ResyncPeriod: namespaceSyncPeriod, Constructor: newNamespaceController},
 		{Name: names.ServiceAccountController, Aliases: []string{"serviceaccount"},
@@ -207,6 +211,10 @@ func policyV1(resources ...string) []schema.GroupVersionResource {
 
 func discoveryV1(resources ...string) []schema.GroupVersionResource {
 	return inVersion(discoveryv1.SchemeGroupVersion, resources)
+}
+
+func resourceV1(resources ...string) []schema.GroupVersionResource {
+	return inVersion(resourceapi.SchemeGroupVersion, resources)
 }
 
 func inVersion(version schema.GroupVersion, resources []string) []schema.GroupVersionResource {

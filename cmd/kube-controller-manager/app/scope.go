@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,6 +93,12 @@ func (s *informerScope) added(informer cache.SharedIndexInformer, handle cache.R
 	return handle, nil
 }
 
+func (s *informerScope) removed(handle cache.ResourceEventHandlerRegistration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handlers = slices.DeleteFunc(s.handlers, func(r registration) bool { return r.handle == handle })
+}
+
 // scopedInformer is a shared informer on which handlers are added in a scope.
 type scopedInformer struct {
 	cache.SharedIndexInformer
@@ -111,6 +118,12 @@ func (i *scopedInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceE
 func (i *scopedInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	handle, err := i.SharedIndexInformer.AddEventHandlerWithOptions(&scopedHandler{handler, i.scope}, options)
 	return i.scope.added(i.SharedIndexInformer, handle, err)
+}
+
+// RemoveEventHandler forgets the handler, too: controllers come and go on resources that do.
+func (i *scopedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
+	i.scope.removed(handle)
+	return i.SharedIndexInformer.RemoveEventHandler(handle)
 }
 
 // scopedHandler passes events on while its scope is open, and survives a panic.
@@ -212,6 +225,18 @@ func (f *scopedMetadataFactory) ForResource(gvr schema.GroupVersionResource) (in
 		return nil, err
 	}
 	return &scopedGenericInformer{informer, f.scope}, nil
+}
+
+// ReleaseInformer implements informerfactory.Releaser.
+func (f *scopedMetadataFactory) ReleaseInformer(gvr schema.GroupVersionResource) {
+	release(f.InformerFactory, gvr)
+}
+
+// release gives up an informer, if the factory can.
+func release(f informerfactory.InformerFactory, gvr schema.GroupVersionResource) {
+	if releaser, ok := f.(informerfactory.Releaser); ok {
+		releaser.ReleaseInformer(gvr)
+	}
 }
 
 type scopedGenericInformer struct {
