@@ -31,5 +31,7 @@
 //     (RolloutBlocked, which upstream does not have, #67250).
 //   - With the gate KCMStatefulSetLeaveBadRevision (ours, off) an ordered roll-out
 //     replaces a Pod of an old revision that does not get ready.
+//   - A finished Pod outside the range is deleted without waiting for the unhealthy ones
+//     below it; upstream waits for it to become ready, which it never will.
 //   - A namespace in deletion is asked for a Pod once in five minutes.
 package statefulset

@@ -182,7 +182,7 @@ func (p *planner) tendCondemned() bool {
 	p.add(!p.ordered, owners...)
 	first := p.firstUnhealthy()
 	for _, r := range p.condemned {
-		if p.ordered && (r.going || !p.isAvailable(r) && r != first) {
+		if p.ordered && (r.going || !p.isAvailable(r) && r != first && !podutil.IsPodTerminal(r.pod)) {
 			return false // it has to be gone, or healthy, before the next may go
 		}
 		if r.going {
