@@ -73,13 +73,15 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 	return &Manager{Pid: pid, cluster: c, name: name, port: port}, nil
 }
 
-// Proxy puts a fault proxy in front of the API server. The caller closes it.
-func (c *Cluster) Proxy() (*faultproxy.Proxy, error) {
+// Proxy puts a fault proxy in front of the API server. The caller closes it. The tag is added to user agents, see
+// faultproxy.Options.
+func (c *Cluster) Proxy(tag string) (*faultproxy.Proxy, error) {
 	return faultproxy.Start(faultproxy.Options{
 		Upstream: c.Config(),
 		ConfigFor: func(user string, groups ...string) (*rest.Config, error) {
 			return c.ConfigFor(user, groups...), nil
 		},
+		Tag: tag,
 	})
 }
 
@@ -188,9 +190,9 @@ func (c *Cluster) DropLease(ctx context.Context) error {
 	return err
 }
 
-// SettledFlags are those that keep a suite's manager from waiting: the lease is looked at often.
-func SettledFlags() []string {
-	return []string{"--leader-elect-retry-period=500ms", "--leader-elect-renew-deadline=10s", "--leader-elect-lease-duration=15s"}
+// QuickElection are flags with which a lease passes on within seconds.
+func QuickElection() []string {
+	return []string{"--leader-elect-retry-period=500ms", "--leader-elect-renew-deadline=4s", "--leader-elect-lease-duration=6s"}
 }
 
 // Log returns all that the manager has printed.

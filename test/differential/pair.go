@@ -43,7 +43,7 @@ func StartSide(ctx context.Context, name, binary string, controllers, flags []st
 	}
 	options := cluster.ManagerOptions{Path: binary, Args: managerArgs(controllers, flags)}
 	if sabotage != nil {
-		if options.Via, err = c.Proxy(); err != nil {
+		if options.Via, err = c.Proxy(""); err != nil {
 			return nil, err
 		}
 		for _, rule := range sabotage {
@@ -88,7 +88,7 @@ type Difference struct {
 
 // Error is the diff, after a line that says where.
 func (d *Difference) Error() string {
-	return fmt.Sprintf("scenario %s, checkpoint %s: upstream (-) and ours (+) differ:\n%s", d.Scenario, d.Checkpoint, d.Text)
+	return fmt.Sprintf("scenario %s, checkpoint %s: upstream, the first (-), and ours, the second (+), differ:\n%s", d.Scenario, d.Checkpoint, d.Text)
 }
 
 // settleTimeout is how long both sides have to become equal at a checkpoint, restEvery how often they are looked at: two
@@ -173,9 +173,9 @@ func (p *Pair) diff(ctx context.Context, s scenarios.Scenario, namespace string,
 	}
 	u, o := shots[p.Upstream], shots[p.Ours]
 	clean := func(text string) string { return without(accepted, s.Name, text) }
-	text := Diff(clean(u.Objects), clean(o.Objects))
+	text := scenarios.Diff(clean(u.Objects), clean(o.Objects))
 	if a, b := clean(u.Events+"\n"), clean(o.Events+"\n"); a != b {
-		text += "Events:\n" + Lines(a, b)
+		text += "Events:\n" + scenarios.Lines(a, b)
 	}
 	return diffResult{text: text, versions: u.Version + o.Version}, nil
 }
@@ -197,7 +197,7 @@ func (p *Pair) compareWrites(ctx context.Context, s scenarios.Scenario, namespac
 		texts[side] = without(accepted, s.Name, strings.Join(slices.Compact(lines), "\n")+"\n")
 	}
 	if a, b := texts[p.Upstream], texts[p.Ours]; a != b {
-		return &Difference{Scenario: s.Name, Checkpoint: "the end", Text: "writes, in order:\n" + Lines(a, b)}
+		return &Difference{Scenario: s.Name, Checkpoint: "the end", Text: "writes, in order:\n" + scenarios.Lines(a, b)}
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func TestPlantedBugs(t *testing.T) {
 		{
 			name: "a wrong hash", scenario: "deployment-create",
 			sabotage: func(*atomic.Pointer[rest.Config]) faultproxy.Rule { return wrongHash() },
-			want:     "only with ours: ReplicaSet web-",
+			want:     "only in the second: ReplicaSet web-",
 		},
 		{
 			name: "a pod created twice", scenario: "replicaset-create",

@@ -1,7 +1,7 @@
 // Copyright The kcm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package differential
+package scenarios
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 // around is how many equal lines a diff shows before and after those that differ.
 const around = 2
 
-// Diff shows what differs between two streams of YAML documents, by object: "-" is upstream's, "+" is ours. "" if nothing.
-func Diff(upstream, ours string) string {
-	a, b := byObject(upstream), byObject(ours)
+// Diff shows what differs between two streams of YAML documents, by object: "-" is the first, "+" the second. "" if nothing.
+func Diff(first, second string) string {
+	a, b := byObject(first), byObject(second)
 	var names []string
 	for name := range a {
 		names = append(names, name)
@@ -32,9 +32,9 @@ func Diff(upstream, ours string) string {
 		right, hasRight := b[name]
 		switch {
 		case !hasLeft:
-			fmt.Fprintf(&out, "only with ours: %s\n%s", name, indent("+ ", right))
+			fmt.Fprintf(&out, "only in the second: %s\n%s", name, indent("+ ", right))
 		case !hasRight:
-			fmt.Fprintf(&out, "only with upstream: %s\n%s", name, indent("- ", left))
+			fmt.Fprintf(&out, "only in the first: %s\n%s", name, indent("- ", left))
 		case left != right:
 			fmt.Fprintf(&out, "%s:\n%s", name, Lines(left, right))
 		}

@@ -299,6 +299,10 @@ func (p *Proxy) pick(c call) *ActiveRule {
 		if r.spentLocked() || !r.rule.Match.matches(c) {
 			continue
 		}
+		if r.skipped < r.rule.Skip {
+			r.skipped++
+			continue
+		}
 		if r.rule.hasRequestFault() {
 			if first != nil {
 				continue // Times counts requests that the rule befell

@@ -66,6 +66,8 @@ const (
 type Rule struct {
 	// Match selects the requests.
 	Match Match
+	// Skip lets the first so many requests that match through, uncounted.
+	Skip int
 	// Times is the number of requests after which the rule is spent and
 	// neither matches nor counts any more. 0: no limit. Event faults have no
 	// limit: they last until the rule is removed.
@@ -132,10 +134,11 @@ type ActiveRule struct {
 	rule    Rule
 	removed chan struct{} // closed by Remove
 
-	// proxy.mu guards hits, events and gone.
-	hits   int
-	events int
-	gone   bool
+	// proxy.mu guards skipped, hits, events and gone.
+	skipped int
+	hits    int
+	events  int
+	gone    bool
 }
 
 // Remove takes the rule out and lets go what it holds. It may be called
