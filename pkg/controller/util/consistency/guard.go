@@ -36,6 +36,14 @@ type Reader interface {
 	LastStoreSyncResourceVersion() string
 }
 
+// barrier is a Reader that says itself whether it has seen a version, and notices each time that the
+// server's history is replaced by an older one, also between two looks at it. The stores of this
+// project's informers are.
+type barrier interface {
+	HasReached(version string) bool
+	Epoch() uint64
+}
+
 // StaleError says that a cache has not seen the owner's last write yet. It is no failure: the event
 // of that very write brings the owner's key back, so the sync only asks to be called again shortly
 // in case it does not (worker.RequeueAfter).
@@ -57,6 +65,7 @@ type Guard struct {
 	// mu guards the following fields.
 	mu     sync.Mutex
 	newest map[schema.GroupResource]string // the newest version that each cache has shown
+	epochs map[schema.GroupResource]uint64 // of the caches that are barriers
 	owners map[types.NamespacedName]*record
 }
 
@@ -85,7 +94,13 @@ func NewGuard(readers map[schema.GroupResource]Reader, opts ...Option) *Guard {
 		clock:   clock.RealClock{},
 		readers: readers,
 		newest:  map[schema.GroupResource]string{},
+		epochs:  map[schema.GroupResource]uint64{},
 		owners:  map[types.NamespacedName]*record{},
+	}
+	for gr, reader := range readers {
+		if b, ok := reader.(barrier); ok {
+			g.epochs[gr] = b.Epoch()
+		}
 	}
 	for _, opt := range opts {
 		opt(g)
@@ -123,11 +138,11 @@ func (g *Guard) EnsureReady(owner types.NamespacedName) error {
 	}
 	now := g.clock.Now()
 	for gr, w := range r.wrote {
-		read := g.readers[gr].LastStoreSyncResourceVersion()
-		if g.wentBackLocked(gr, read) {
+		read, reached, wentBack := g.readLocked(gr, w.version)
+		if wentBack {
 			return nil
 		}
-		if now.Sub(w.at) < MaxAge && newer(w.version, read) {
+		if now.Sub(w.at) < MaxAge && !reached {
 			return &StaleError{ReadRV: read, WroteRV: w.version, GroupResource: gr}
 		}
 		delete(r.wrote, gr)
@@ -214,16 +229,32 @@ func (g *Guard) dropIfEmptyLocked(owner types.NamespacedName, r *record) {
 	}
 }
 
-// wentBackLocked notes the version that a cache shows, and resets the Guard when it is older than
-// one it has shown before: versions written before that moment may never come again.
-func (g *Guard) wentBackLocked(gr schema.GroupResource, read string) bool {
+// readLocked returns the version that a cache shows, and whether that is as new as the given one. It
+// resets the Guard when the cache has gone back: versions written before that may never come again.
+func (g *Guard) readLocked(gr schema.GroupResource, version string) (read string, reached, wentBack bool) {
+	reader := g.readers[gr]
+	if b, ok := reader.(barrier); ok {
+		if epoch := b.Epoch(); epoch != g.epochs[gr] {
+			g.resetLocked()
+			g.epochs[gr] = epoch
+			return "", false, true
+		}
+		reached = b.HasReached(version)
+		return reader.LastStoreSyncResourceVersion(), reached, false
+	}
+	read = reader.LastStoreSyncResourceVersion()
 	if newer(g.newest[gr], read) {
-		g.newest = map[schema.GroupResource]string{gr: read}
-		g.owners = map[types.NamespacedName]*record{}
-		return true
+		g.resetLocked()
+		g.newest[gr] = read
+		return read, false, true
 	}
 	g.newest[gr] = read
-	return false
+	return read, !newer(version, read), false
+}
+
+func (g *Guard) resetLocked() {
+	g.newest = map[schema.GroupResource]string{}
+	g.owners = map[types.NamespacedName]*record{}
 }
 
 // newer says whether version a is newer than b. What cannot be compared, such as a cache that has

@@ -178,6 +178,38 @@ func TestGuardCannotBeStuck(t *testing.T) {
 	})
 }
 
+// fakeBarrier is a cache that knows its epoch.
+type fakeBarrier struct {
+	fakeCache
+	epoch uint64
+}
+
+func (c *fakeBarrier) HasReached(version string) bool { return !newer(version, c.version) }
+func (c *fakeBarrier) Epoch() uint64                  { return c.epoch }
+
+// A cache that knows of another history is believed, even though its version does not show it.
+func TestBarrier(t *testing.T) {
+	cache := &fakeBarrier{fakeCache: fakeCache{"500"}, epoch: 3}
+	g := NewGuard(map[schema.GroupResource]Reader{pods: cache})
+	g.WroteAt(owner, "u1", pods, "600")
+	var stale *StaleError
+	if err := g.EnsureReady(owner); !errors.As(err, &stale) || stale.ReadRV != "500" {
+		t.Fatalf("EnsureReady: %v, want a StaleError at 500", err)
+	}
+	cache.version, cache.epoch = "550", 4
+	if err := g.EnsureReady(owner); err != nil {
+		t.Fatalf("held back by a version of another history: %v", err)
+	}
+	g.WroteAt(owner, "u1", pods, "551")
+	if g.EnsureReady(owner) == nil {
+		t.Fatal("ready although the cache is older than the write of this epoch")
+	}
+	cache.version = "551"
+	if err := g.EnsureReady(owner); err != nil || len(g.owners) != 0 {
+		t.Fatalf("EnsureReady: %v, %d owners are remembered", err, len(g.owners))
+	}
+}
+
 func TestDeletions(t *testing.T) {
 	g, _, _, _ := newTestGuard("5", "5")
 	for _, uid := range []types.UID{"a", "b", "c"} {
