@@ -29,6 +29,7 @@ import (
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	batchinformers "k8s.io/client-go/informers/batch/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	discoveryinformers "k8s.io/client-go/informers/discovery/v1"
 	policyinformers "k8s.io/client-go/informers/policy/v1"
 	schedulinginformers "k8s.io/client-go/informers/scheduling/v1beta1"
 	clientset "k8s.io/client-go/kubernetes"
@@ -58,6 +59,9 @@ import (
 	"github.com/kcm-dev/kcm/pkg/controller/deployment"
 	deploymentutil "github.com/kcm-dev/kcm/pkg/controller/deployment/util"
 	"github.com/kcm-dev/kcm/pkg/controller/disruption"
+	"github.com/kcm-dev/kcm/pkg/controller/endpoint"
+	"github.com/kcm-dev/kcm/pkg/controller/endpointslice"
+	"github.com/kcm-dev/kcm/pkg/controller/endpointslicemirroring"
 	"github.com/kcm-dev/kcm/pkg/controller/garbagecollector"
 	"github.com/kcm-dev/kcm/pkg/controller/job"
 	jobmetrics "github.com/kcm-dev/kcm/pkg/controller/job/metrics"
@@ -239,6 +243,16 @@ var (
 	_ func(ctx context.Context, kubeClient clientset.Interface, podInformer coreinformers.PodInformer, nodeInformer coreinformers.NodeInformer, terminatedPodThreshold int, gcCheckPeriod, quarantineTime time.Duration) *podgc.PodGCController = podgc.NewPodGCInternal
 	_ func(*podgc.PodGCController, context.Context)                                                                                                                                                                                             = (*podgc.PodGCController).Run
 	_ *metrics.CounterVec                                                                                                                                                                                                                       = podgcmetrics.DeletingPodsTotal
+)
+
+// pkg/controller/endpoint, endpointslice, endpointslicemirroring
+var (
+	_ func(ctx context.Context, podInformer coreinformers.PodInformer, serviceInformer coreinformers.ServiceInformer, endpointsInformer coreinformers.EndpointsInformer, client clientset.Interface, endpointUpdatesBatchPeriod time.Duration) *endpoint.Controller                                                                                        = endpoint.NewEndpointController
+	_ func(*endpoint.Controller, context.Context, int)                                                                                                                                                                                                                                                                                                     = (*endpoint.Controller).Run
+	_ func(ctx context.Context, podInformer coreinformers.PodInformer, serviceInformer coreinformers.ServiceInformer, nodeInformer coreinformers.NodeInformer, endpointSliceInformer discoveryinformers.EndpointSliceInformer, maxEndpointsPerSlice int32, client clientset.Interface, endpointUpdatesBatchPeriod time.Duration) *endpointslice.Controller = endpointslice.NewController
+	_ func(*endpointslice.Controller, context.Context, int)                                                                                                                                                                                                                                                                                                = (*endpointslice.Controller).Run
+	_ func(ctx context.Context, endpointsInformer coreinformers.EndpointsInformer, endpointSliceInformer discoveryinformers.EndpointSliceInformer, serviceInformer coreinformers.ServiceInformer, maxEndpointsPerSubset int32, client clientset.Interface, endpointUpdatesBatchPeriod time.Duration) *endpointslicemirroring.Controller                    = endpointslicemirroring.NewController
+	_ func(*endpointslicemirroring.Controller, context.Context, int)                                                                                                                                                                                                                                                                                       = (*endpointslicemirroring.Controller).Run
 )
 
 // pkg/controller/replicaset

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kcm-dev/kcm/pkg/controller/endpoint"
 	"github.com/kcm-dev/kcm/pkg/controller/endpointslice"
+	"github.com/kcm-dev/kcm/pkg/controller/endpointslicemirroring"
 )
 
 func newEndpointsController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
@@ -40,4 +41,20 @@ func newEndpointSliceController(ctx context.Context, cc ControllerContext, name 
 		client,
 		config.EndpointUpdatesBatchPeriod.Duration)
 	return newWorkerLoop(name, c, config.ConcurrentServiceEndpointSyncs), nil
+}
+
+func newEndpointSliceMirroringController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
+	client, err := cc.ClientBuilder.Client("endpointslicemirroring-controller")
+	if err != nil {
+		return nil, err
+	}
+	config := cc.ComponentConfig.EndpointSliceMirroringController
+	c := endpointslicemirroring.NewController(ctx,
+		cc.InformerFactory.Core().V1().Endpoints(),
+		cc.InformerFactory.Discovery().V1().EndpointSlices(),
+		cc.InformerFactory.Core().V1().Services(),
+		config.MirroringMaxEndpointsPerSubset,
+		client,
+		config.MirroringEndpointUpdatesBatchPeriod.Duration)
+	return newWorkerLoop(name, c, config.MirroringConcurrentServiceEndpointSyncs), nil
 }
