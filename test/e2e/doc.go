@@ -25,7 +25,7 @@
 //		}, specTimeout)
 //	})
 //
-// Then hack/update-bazel.sh. What may serve: in cluster_test.go podTemplate, createConfigMap, waitForGone, haveEvent, holdFinalizer; in pods_test.go createPod,
-// livePods, liveCount, watchPods. Specs wait for conditions, never for time, and take no name outside their namespace,
-// so that they run beside each other and on a cluster that is in use.
+// Then hack/update-bazel.sh. What may serve: in cluster_test.go podTemplate, createConfigMap, waitForGone, haveEvent,
+// holdFinalizer; in pods_test.go createPod, livePods, liveCount, watchPods. Specs wait for conditions, never for time,
+// and take no name outside their namespace, so that they run beside each other and on a cluster that is in use.
 package e2e
