@@ -8,10 +8,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
 	resourcelisters "k8s.io/client-go/listers/resource/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // deviceClassSuffix ends the names of a quota that are about the devices of one class.
@@ -35,7 +37,7 @@ func isImplicitExtended(name string) bool {
 // NewResourceClaimEvaluator returns the evaluator of ResourceClaims. classes, which may be nil, says
 // under which extended resource the devices of a class may be asked for.
 func NewResourceClaimEvaluator(f quota.ListerForResourceFunc, classes resourcelisters.DeviceClassLister) quota.Evaluator {
-	c := &resourceClaims{classes: classes}
+	c := &resourceClaims{classes: classes, pods: podsOf(f)}
 	return &evaluator{
 		resource: resourceClaimResource.GroupResource(),
 		list:     generic.ListResourceUsingListerFunc(f, resourceClaimResource),
@@ -49,6 +51,23 @@ func NewResourceClaimEvaluator(f quota.ListerForResourceFunc, classes resourceli
 
 type resourceClaims struct {
 	classes resourcelisters.DeviceClassLister
+	// pods returns a Pod, nil if it is not known.
+	pods func(namespace, name string) *v1.Pod
+}
+
+func podsOf(f quota.ListerForResourceFunc) func(namespace, name string) *v1.Pod {
+	return func(namespace, name string) *v1.Pod {
+		lister, err := f(podResource)
+		if err != nil {
+			return nil
+		}
+		object, err := lister.ByNamespace(namespace).Get(name)
+		if err != nil {
+			return nil
+		}
+		pod, _ := object.(*v1.Pod)
+		return pod
+	}
 }
 
 func (c *resourceClaims) usage(item runtime.Object) (v1.ResourceList, error) {
@@ -57,18 +76,34 @@ func (c *resourceClaims) usage(item runtime.Object) (v1.ResourceList, error) {
 		return nil, err
 	}
 	used := v1.ResourceList{resourceClaimCountName: count(1)}
-	// A claim that stands for what a Pod asks for as an extended resource is charged to the Pod.
-	ofPod := claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != ""
+	charged := c.chargedToPod(claim)
 	for class, n := range devicesOf(claim) {
 		add(used, V1ResourceByDeviceClass(class), count(n))
-		if ofPod {
-			continue
-		}
 		for _, name := range c.extendedResources(class) {
-			add(used, v1.ResourceName(requestsPrefix+name), count(n))
+			quantity := count(n)
+			if already, ok := charged[v1.ResourceName(name)]; ok {
+				quantity.Sub(already)
+			}
+			if quantity.Sign() > 0 {
+				add(used, v1.ResourceName(requestsPrefix+name), quantity)
+			}
 		}
 	}
 	return used, nil
+}
+
+// chargedToPod returns what is charged to a Pod already, if the claim stands for the extended
+// resources that the Pod asks for.
+func (c *resourceClaims) chargedToPod(claim *resourceapi.ResourceClaim) v1.ResourceList {
+	owner := metav1.GetControllerOfNoCopy(claim)
+	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "true" || owner == nil || owner.Kind != "Pod" || c.pods == nil {
+		return nil
+	}
+	pod := c.pods(claim.Namespace, owner.Name)
+	if pod == nil || pod.UID != owner.UID {
+		return nil
+	}
+	return resourcehelper.PodRequests(pod, podResourcesOptions())
 }
 
 // extendedResources returns the names of the extended resources that stand for a class.
