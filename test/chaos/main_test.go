@@ -88,7 +88,7 @@ func newTheatre(t *testing.T, before ...faultproxy.Rule) *theatre {
 func (th *theatre) start(t *testing.T, via *faultproxy.Proxy) *cluster.Manager {
 	t.Helper()
 	args := append([]string{"--controllers=" + strings.Join(th.controllers, ",")}, cluster.QuickElection()...)
-	m, err := th.StartManager(t.Context(), cluster.ManagerOptions{Path: th.binary, Via: via, Args: args})
+	m, err := th.StartManager(t.Context(), cluster.ManagerOptions{Path: th.binary, Via: via, Args: args, MayEnd: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,6 +193,17 @@ func (p *played) check(want *played, lost int) error {
 		return fmt.Errorf("managers have deleted %d pods, undisturbed %d", p.deleted, want.deleted)
 	}
 	return nil
+}
+
+// ownPods is how many pods the scenario makes itself: a controller that does not see them yet makes others.
+func ownPods(s scenarios.Scenario) int {
+	n := 0
+	for _, step := range s.Steps {
+		if object, ok := step.Create.(map[string]any); ok && object["kind"] == "Pod" {
+			n++
+		}
+	}
+	return n
 }
 
 // chosen returns the scenarios for chaos: all, or the quick ones.

@@ -7,18 +7,20 @@ package chaos
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/kcm-dev/kcm/test/integration/framework/audit"
 	"github.com/kcm-dev/kcm/test/integration/framework/faultproxy"
+	"github.com/kcm-dev/kcm/test/scenarios"
 )
 
 // archive remembers which lists the manager asks for, takes them at a moment, and answers with them later: an API server
@@ -27,10 +29,15 @@ type archive struct {
 	mu sync.Mutex // guards the following
 	// asked are the requests by URL and form of the answer.
 	asked map[archiveKey]bool
-	taken map[archiveKey][]byte
+	taken map[archiveKey]archived
 	// serving says that lists are answered from taken, each once.
 	serving  bool
 	answered int
+}
+
+type archived struct {
+	mediaType string
+	data      []byte
 }
 
 type archiveKey struct{ path, accept string }
@@ -41,7 +48,7 @@ func (a *archive) rule() faultproxy.Rule {
 		Match: faultproxy.Match{Verbs: []string{"list", "watch"}},
 		Intercept: func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Query().Get("sendInitialEvents") == "true" {
-				http.Error(w, "no streaming of lists here", http.StatusBadRequest)
+				refuseStreaming(w)
 				return true
 			}
 			if r.URL.Query().Get("watch") != "" {
@@ -57,12 +64,22 @@ func (a *archive) rule() faultproxy.Rule {
 			}
 			delete(a.taken, key)
 			a.answered++
-			mediaType, _, _ := strings.Cut(key.accept, ",")
-			w.Header().Set("Content-Type", mediaType)
-			_, _ = w.Write(body) // the client may be gone
+			w.Header().Set("Content-Type", body.mediaType)
+			_, _ = w.Write(body.data) // the client may be gone
 			return true
 		},
 	}
+}
+
+// refuseStreaming answers as an API server without streaming lists.
+func refuseStreaming(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusUnprocessableEntity)
+	status := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity, Message: "no streaming of lists here",
+	}
+	_ = json.NewEncoder(w).Encode(status) // the client may be gone
 }
 
 // take lists all that has been asked for.
@@ -73,7 +90,7 @@ func (a *archive) take(ctx context.Context, config *rest.Config) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.taken = map[archiveKey][]byte{}
+	a.taken = map[archiveKey]archived{}
 	for key := range a.asked {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+key.path, nil)
 		if err != nil {
@@ -90,7 +107,7 @@ func (a *archive) take(ctx context.Context, config *rest.Config) error {
 			return err
 		}
 		if response.StatusCode == http.StatusOK {
-			a.taken[key] = body
+			a.taken[key] = archived{response.Header.Get("Content-Type"), body}
 		}
 	}
 	if len(a.taken) == 0 {
@@ -124,7 +141,7 @@ func TestTimeTravel(t *testing.T) {
 			return past.take(ctx, th.Config())
 		})
 		if err != nil {
-			t.Fatalf("%s: %v", s.Name, err)
+			t.Fatalf("%s: %v\nthe manager's log:\n%s", s.Name, err, th.manager.Log())
 		}
 		if err := th.manager.Kill(); err != nil {
 			t.Fatal(err)
@@ -137,8 +154,10 @@ func TestTimeTravel(t *testing.T) {
 		if err := th.restart(ctx); err != nil {
 			t.Fatal(err)
 		}
-		// The manager must have gone through the past: the same objects as before do not show that.
-		time.Sleep(3 * time.Second)
+		// The manager must have gone through the past and be in the present: what it is asked now, it does.
+		if err := th.probe(ctx, "probe-"+s.Name); err != nil {
+			t.Fatalf("%s: %v\nthe manager's log:\n%s", s.Name, err, th.manager.Log())
+		}
 		past.serve(false)
 		want := &played{objects: map[string]string{"after": last}}
 		if _, err := th.settled(ctx, namespace, want, "after"); err != nil {
@@ -158,6 +177,25 @@ func TestTimeTravel(t *testing.T) {
 		}
 		past.answered = 0
 	}
+}
+
+// probe waits until a new namespace gets what all have, and a ReplicaSet in it its pod.
+func (th *theatre) probe(ctx context.Context, namespace string) error {
+	s, err := scenarios.Parse("probe", []byte(`
+about: a ReplicaSet of one pod
+steps:
+- create:
+    apiVersion: apps/v1
+    kind: ReplicaSet
+    metadata: {name: probe}
+    spec: {selector: {matchLabels: {app: probe}}, template: {metadata: {labels: {app: probe}}, spec: {containers: [{name: main, image: example.com/app:1}]}}}
+- wait: {kind: ReplicaSet, name: probe, is: {status.availableReplicas: 1}}
+- checkpoint: works
+`))
+	if err != nil {
+		return err
+	}
+	return th.Play(ctx, s, namespace, func(context.Context, string) error { return nil })
 }
 
 // TestPartition takes the API server from the leader until a standby leads, and gives it back: the old leader writes

@@ -31,6 +31,8 @@ type ManagerOptions struct {
 	Path string
 	// Args replace the control plane's kubeadm-style flags that set the same, and follow the rest.
 	Args []string
+	// MayEnd says that its end is no failure: a manager that loses its lease ends.
+	MayEnd bool
 	// Via, if set, is the proxy that stands between the manager and the API server.
 	Via *faultproxy.Proxy
 }
@@ -63,7 +65,7 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 		}
 		args = append([]string{"--kubeconfig=" + path}, args...)
 	}
-	if err := c.ControlPlane.StartManager(ctx, controlplane.Manager{Path: o.Path, Name: name, Port: port, Args: args}); err != nil {
+	if err := c.ControlPlane.StartManager(ctx, controlplane.Manager{Path: o.Path, Name: name, Port: port, Args: args, MayEnd: o.MayEnd}); err != nil {
 		return nil, err
 	}
 	pid, err := c.ControlPlane.Pid(name)

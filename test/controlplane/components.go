@@ -168,6 +168,8 @@ type Manager struct {
 	Name Component
 	// Port to serve on; 0 is Ports().Manager. A second manager needs another one, see FreePort.
 	Port int
+	// MayEnd says that its end is no failure of the control plane: a manager that loses its lease ends.
+	MayEnd bool
 	// Args replace those of ManagerArgs that set the same flag, and follow the rest.
 	Args []string
 }
@@ -180,6 +182,7 @@ func (c *ControlPlane) StartManager(ctx context.Context, m Manager) error {
 	return c.launch(ctx, &component{
 		program: program{name: cmp.Or(m.Name, ComponentManager), path: m.Path, args: overrideArgs(args, m.Args)},
 		port:    port,
+		mayEnd:  m.MayEnd,
 		// /healthz is asked of a standby, too: no more than that is known.
 		reached: "is running",
 		ready: func(ctx context.Context) error {

@@ -46,6 +46,8 @@ type component struct {
 	ready func(ctx context.Context) error
 	// reached is what it may be called when ready says so; empty for "is ready".
 	reached string
+	// mayEnd says that its unasked end is nobody's failure.
+	mayEnd bool
 }
 
 // Start starts a control plane and returns when it is ready: the API server has finished its start-up hooks, system
@@ -208,7 +210,9 @@ func (c *ControlPlane) start(ctx context.Context) error {
 // launch registers the component, starts it and waits until it is ready.
 func (c *ControlPlane) launch(ctx context.Context, p *component) error {
 	p.logPath = c.LogPath(p.name)
-	p.died = c.reportDeath
+	if !p.mayEnd {
+		p.died = c.reportDeath
+	}
 	if c.options.Detached {
 		p.detached = true
 		p.pidPath = c.pidPath(p.name)

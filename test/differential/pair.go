@@ -24,9 +24,12 @@ import (
 type Side struct {
 	*scenarios.Stage
 	Name string
+	// Proxy stands between the manager and the API server; nil without sabotage.
+	Proxy *faultproxy.Proxy
 }
 
-// StartSide starts a control plane and a manager with the controllers. sabotage, if not nil, stands between the two.
+// StartSide starts a control plane and a manager with the controllers. With sabotage that is not nil a proxy stands
+// between the two, with these rules.
 func StartSide(ctx context.Context, name, binary string, controllers, flags []string, sabotage []faultproxy.Rule) (_ *Side, err error) {
 	c, err := cluster.Start(ctx, cluster.Options{Audit: cluster.AuditExact})
 	if err != nil {
@@ -43,9 +46,10 @@ func StartSide(ctx context.Context, name, binary string, controllers, flags []st
 	}
 	options := cluster.ManagerOptions{Path: binary, Args: managerArgs(controllers, flags)}
 	if sabotage != nil {
-		if options.Via, err = c.Proxy(""); err != nil {
+		if s.Proxy, err = c.Proxy(""); err != nil {
 			return nil, err
 		}
+		options.Via = s.Proxy
 		for _, rule := range sabotage {
 			options.Via.Add(rule)
 		}
@@ -61,6 +65,15 @@ func StartSide(ctx context.Context, name, binary string, controllers, flags []st
 func managerArgs(controllers, flags []string) []string {
 	args := []string{"--controllers=" + strings.Join(controllers, ","), "--kube-api-qps=500", "--kube-api-burst=1000"}
 	return append(args, flags...)
+}
+
+// Stop ends the side and its proxy.
+func (s *Side) Stop() error {
+	err := s.Stage.Stop()
+	if s.Proxy != nil {
+		s.Proxy.Close()
+	}
+	return err
 }
 
 // Pair is upstream's side and ours.
