@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kcm-dev/kcm/pkg/controller/job"
 	"github.com/kcm-dev/kcm/test/integration/framework"
 	"github.com/kcm-dev/kcm/test/integration/framework/fakekubelet"
 )
@@ -39,7 +40,21 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
+	// Nobody waits ten seconds for the replacement of a Pod.
+	job.DefaultJobPodFailureBackOff, job.MaxJobPodFailureBackOff = 100*time.Millisecond, time.Second
 	framework.Main(m)
+}
+
+// start runs the job-controller as the manager does.
+func start(t *testing.T, env *framework.Env, opts framework.ControllersOptions) *framework.Controllers {
+	t.Helper()
+	c := env.Controllers(t, opts)
+	jobs, err := job.NewController(c.Ctx, c.Client(serviceAccount), c.Informers.Core().V1().Pods(), c.Informers.Batch().V1().Jobs(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Run("job-controller", func(ctx context.Context) { jobs.Run(ctx, 5) })
+	return c
 }
 
 // cluster is a namespace of a test's own.
@@ -54,10 +69,12 @@ func newCluster(t *testing.T, env *framework.Env) *cluster {
 	return &cluster{t: t, env: env, ns: env.Namespace(t, "job")}
 }
 
-// kubelet plays two nodes. Pods end as their label outcome says, and run without one.
+// kubelet plays two nodes, for Pods with the label outcome: they end as it says.
 func kubelet(t *testing.T, env *framework.Env) *fakekubelet.Kubelet {
 	t.Helper()
-	k := env.Kubelet(t, 2, fakekubelet.Options{})
+	k := env.Kubelet(t, 2, fakekubelet.Options{Binds: func(pod *corev1.Pod) bool {
+		return pod.Labels[outcomeLabel] != "" && env.Owns(pod.Namespace)
+	}})
 	labeled := func(outcome string) func(*corev1.Pod) bool {
 		return func(pod *corev1.Pod) bool { return pod.Labels[outcomeLabel] == outcome }
 	}
@@ -223,7 +240,7 @@ func (c *cluster) neverMore(job *batch.Job, most int, within time.Duration) {
 	})
 }
 
-func (c *cluster) job(ctx context.Context, name string) (*batch.Job, error) {
+func (c *cluster) getJob(ctx context.Context, name string) (*batch.Job, error) {
 	return c.env.Client.BatchV1().Jobs(c.ns).Get(ctx, name, metav1.GetOptions{})
 }
 
@@ -232,7 +249,7 @@ func (c *cluster) waitJob(name, what string, condition func(*batch.Job) bool) *b
 	c.t.Helper()
 	var got *batch.Job
 	c.env.WaitFor(c.t, fmt.Sprintf("job %s/%s: %s", c.ns, name, what), timeout, func(ctx context.Context) (bool, error) {
-		job, err := c.job(ctx, name)
+		job, err := c.getJob(ctx, name)
 		if err != nil {
 			return false, err
 		}
@@ -247,7 +264,10 @@ func (c *cluster) waitJob(name, what string, condition func(*batch.Job) bool) *b
 
 // conditionTrue tells whether a condition of the Job is True.
 func conditionTrue(kind batch.JobConditionType) func(*batch.Job) bool {
-	return func(job *batch.Job) bool { c := condition(job, kind); return c != nil && c.Status == corev1.ConditionTrue }
+	return func(job *batch.Job) bool {
+		c := condition(job, kind)
+		return c != nil && c.Status == corev1.ConditionTrue
+	}
 }
 
 func condition(job *batch.Job, kind batch.JobConditionType) *batch.JobCondition {
