@@ -20,9 +20,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
@@ -177,7 +182,7 @@ func TestDeletesReplenish(t *testing.T) {
 	start(t, env, framework.ControllersOptions{}, 0)
 	ns := env.Namespace(t, "replenish")
 	createQuota(t, env.Client, ns, "q", hard("pods=5", "services=5", "services.nodeports=3", "count/configmaps=20"))
-	waitUsed(t, env, ns, "q", "pods=0", "services=0", "count/configmaps=1")
+	waitUsed(t, env, ns, "q", "pods=0", "services=0", "count/configmaps=0")
 	const rounds = 30
 	for range rounds {
 		for i := range 3 {
@@ -285,4 +290,130 @@ func requests(cpu, memory string) func(*corev1.Pod) {
 			r.Limits[corev1.ResourceMemory] = resource.MustParse(memory)
 		}
 	}
+}
+
+// crds returns a client of CustomResourceDefinitions.
+func crds(t *testing.T, env *framework.Env) dynamic.ResourceInterface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(env.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+}
+
+func createWidget(t *testing.T, widgets dynamic.NamespaceableResourceInterface, group, ns, name string) {
+	t.Helper()
+	widget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Widget", "metadata": map[string]any{"name": name}}}
+	if _, err := widgets.Namespace(ns).Create(t.Context(), widget, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// breakConversion adds a version, to which a webhook is to convert that nobody serves: the object that
+// is stored in the old one, and with it all of the resource, can no longer be listed.
+func breakConversion(t *testing.T, env *framework.Env, group string) {
+	t.Helper()
+	crd, err := crds(t, env).Get(t.Context(), "widgets."+group, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := crd.Object["spec"].(map[string]any)
+	old := spec["versions"].([]any)[0].(map[string]any)
+	newer := runtime.DeepCopyJSON(old)
+	newer["name"], old["storage"] = "v2", false
+	spec["versions"] = []any{old, newer}
+	spec["conversion"] = map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+		"clientConfig": map[string]any{"url": "https://127.0.0.1:1/convert"}, "conversionReviewVersions": []any{"v1"},
+	}}
+	if _, err := crds(t, env).Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(env.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.WaitFor(t, "the list to fail", timeout, func(ctx context.Context) (bool, error) {
+		_, err := client.Resource(schema.GroupVersionResource{Group: group, Version: "v2", Resource: "widgets"}).List(ctx, metav1.ListOptions{})
+		return err != nil && strings.Contains(err.Error(), "conversion webhook"), nil
+	})
+}
+
+// A resource that comes while the controller runs is counted; when it goes, the last value stays.
+func TestCustomResources(t *testing.T) {
+	env := framework.New(t)
+	start(t, env, framework.ControllersOptions{}, 0)
+	ns := env.Namespace(t, "custom")
+	group := "quota-" + rand.String(5) + ".example.com"
+	createQuota(t, env.Client, ns, "q", hard("count/widgets."+group+"=5", "pods=3"))
+	waitUsed(t, env, ns, "q", "pods=0")
+	widgets := env.CustomResource(t, framework.CustomKind{Group: group, Plural: "widgets", Kind: "Widget"})
+	waitUsed(t, env, ns, "q", "count/widgets."+group+"=0")
+	createWidget(t, widgets, group, ns, "a")
+	createWidget(t, widgets, group, ns, "b")
+	waitUsed(t, env, ns, "q", "count/widgets."+group+"=2")
+	if err := widgets.Namespace(ns).Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitUsed(t, env, ns, "q", "count/widgets."+group+"=1")
+	if err := crds(t, env).Delete(t.Context(), "widgets."+group, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mustPod(t, env, ns, pod("p"))
+	deletePod(t, env, ns, "p")
+	waitUsed(t, env, ns, "q", "pods=0")
+}
+
+// One resource that cannot be listed holds nothing up: a quota that does not name it is counted at
+// once, the others keep that value and say why.
+func TestBrokenResource(t *testing.T) {
+	env := framework.New(t)
+	group := "broken-" + rand.String(5) + ".example.com"
+	createWidget(t, env.CustomResource(t, framework.CustomKind{Group: group, Plural: "widgets", Kind: "Widget"}), group, env.Namespace(t, "broken"), "old")
+	breakConversion(t, env, group)
+	start(t, env, framework.ControllersOptions{}, 0)
+	ns := env.Namespace(t, "beside")
+	began := time.Now()
+	createQuota(t, env.Client, ns, "healthy", hard("pods=3", "count/configmaps=5"))
+	createQuota(t, env.Client, ns, "touched", hard("pods=3", "count/widgets."+group+"=5"))
+	waitUsed(t, env, ns, "healthy", "pods=0", "count/configmaps=0")
+	waitUsed(t, env, ns, "touched", "pods=0")
+	t.Logf("counted %v after their creation", time.Since(began))
+	mustPod(t, env, ns, pod("p"))
+	deletePod(t, env, ns, "p")
+	waitUsed(t, env, ns, "touched", "pods=0")
+	env.WaitFor(t, "the event that says why", 2*timeout, func(ctx context.Context) (bool, error) {
+		list, err := env.Client.CoreV1().Events(ns).List(ctx, metav1.ListOptions{FieldSelector: "reason=UsageUnknown"})
+		if err != nil || len(list.Items) == 0 {
+			return false, err
+		}
+		event := list.Items[0]
+		t.Logf("event on %s: %s", event.InvolvedObject.Name, event.Message)
+		return event.InvolvedObject.Name == "touched" && strings.Contains(event.Message, "count/widgets."+group+": ") && event.Type == corev1.EventTypeWarning, nil
+	})
+	list, err := env.Client.CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=UsageUnknown"})
+	if err != nil || len(list.Items) != 1 || list.Items[0].Count != 1 {
+		t.Errorf("events %v, %v", list.Items, err)
+	}
+	q, err := env.Client.CoreV1().ResourceQuotas(ns).Get(t.Context(), "touched", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, counted := q.Status.Used[corev1.ResourceName("count/widgets."+group)]; counted {
+		t.Errorf("used %v: what cannot be listed was counted", used(q))
+	}
+}
+
+// A recount mends what somebody has written into a status.
+func TestResync(t *testing.T) {
+	env := framework.New(t)
+	start(t, env, framework.ControllersOptions{}, 2*time.Second)
+	ns := env.Namespace(t, "resync")
+	createQuota(t, env.Client, ns, "q", hard("pods=3"))
+	waitUsed(t, env, ns, "q", "pods=0")
+	mustPod(t, env, ns, pod("p"))
+	if _, err := env.Client.CoreV1().ResourceQuotas(ns).Patch(t.Context(), "q", types.MergePatchType, []byte(`{"status":{"used":{"pods":"3"}}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	waitUsed(t, env, ns, "q", "pods=1")
 }
