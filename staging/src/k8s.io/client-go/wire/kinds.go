@@ -38,10 +38,10 @@ var droppedOfContainers = []string{
 
 // droppedOfStatuses is dropped of the statuses of a pod's containers: what differs from pod to pod
 // although the pods are equally well, and nobody reads. Of a container's end all that job failure
-// policies and back-off look at stays.
+// policies and back-off look at stays, and how long it ran (replicaset).
 var droppedOfStatuses = []string{
 	"image", "imageID", "containerID", "volumeMounts", "user", "allocatedResourcesStatus", "stopSignal",
-	"state.running.startedAt", "state.terminated.startedAt", "state.terminated.containerID",
+	"state.running.startedAt", "state.terminated.containerID",
 	"lastState.running.startedAt", "lastState.terminated.startedAt", "lastState.terminated.finishedAt",
 	"lastState.terminated.containerID", "lastState.terminated.message",
 }
@@ -98,21 +98,24 @@ func tableOfKinds() []*Kind {
 		newKind[corev1.Namespace](),
 		newKind[corev1.PersistentVolume](),
 		newKind[corev1.PersistentVolumeClaim](),
-		newKind[corev1.PodTemplate](),
-		newKind[corev1.ReplicationController](),
+		newTemplateKind(func(o *corev1.PodTemplate) *corev1.PodTemplateSpec { return &o.Template }, 2),
+		newTemplateKind(func(o *corev1.ReplicationController) *corev1.PodTemplateSpec {
+			o.Spec.Template = &corev1.PodTemplateSpec{}
+			return o.Spec.Template
+		}, 2, 3),
 		newKind[corev1.ResourceQuota](),
 		newKind[corev1.Secret](),
 		newKind[corev1.Service](),
 		newKind[corev1.ServiceAccount](),
 		newKind[admissionv1.ValidatingAdmissionPolicy](),
 		newKind[appsv1.ControllerRevision](),
-		newKind[appsv1.DaemonSet](),
-		newKind[appsv1.Deployment](),
-		newKind[appsv1.ReplicaSet](),
-		newKind[appsv1.StatefulSet](),
+		newTemplateKind(func(o *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &o.Spec.Template }, 2, 2),
+		newTemplateKind(func(o *appsv1.Deployment) *corev1.PodTemplateSpec { return &o.Spec.Template }, 2, 3),
+		newTemplateKind(func(o *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &o.Spec.Template }, 2, 3),
+		newTemplateKind(func(o *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &o.Spec.Template }, 2, 3),
 		newKind[autoscalingv2.HorizontalPodAutoscaler](),
-		newKind[batchv1.CronJob](),
-		newKind[batchv1.Job](),
+		newTemplateKind(func(o *batchv1.CronJob) *corev1.PodTemplateSpec { return &o.Spec.JobTemplate.Spec.Template }, 2, 5, 2, 6),
+		newTemplateKind(func(o *batchv1.Job) *corev1.PodTemplateSpec { return &o.Spec.Template }, 2, 6),
 		newKind[certificatesv1.CertificateSigningRequest](),
 		newKind[coordinationv1.Lease](),
 		newKind[discoveryv1.EndpointSlice](),

@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"crypto/sha256"
 	"hash/maphash"
 	"sync"
 	"weak"
@@ -26,6 +27,8 @@ type Table struct {
 	affinities  *sharer[*corev1.Affinity]
 	podStatuses *sharer[corev1.PodStatus]
 	hosts       *sharer[corev1.PodStatus]
+	templates   *sharer[corev1.PodSpec]
+	containers  *sharer[corev1.Container]
 }
 
 // NewTable makes an empty table.
@@ -39,16 +42,45 @@ func NewTable() *Table {
 		affinities:  newSharer[*corev1.Affinity](),
 		podStatuses: newSharer[corev1.PodStatus](),
 		hosts:       newSharer[corev1.PodStatus](),
+		templates:   newSharer[corev1.PodSpec](),
+		containers:  newSharer[corev1.Container](),
 	}
 }
 
 // anchor is what an object holds of a part that it shares: it keeps the part in the table.
-type anchor struct {
-	// key is the encoded part.
-	key string
+type anchor struct{ key identity }
+
+// identity tells encoded parts apart: the bytes themselves or, since those of a long part would take
+// as much memory as the part, their SHA-256.
+type identity struct {
+	bytes  string
+	digest bool
 }
 
-// part is a decoded part and the bytes that it was decoded from.
+// shortKey is the greatest length of bytes that are their own identity.
+const shortKey = 64
+
+func identityOf(b []byte) identity {
+	if len(b) <= shortKey {
+		return identity{bytes: string(b)}
+	}
+	sum := sha256.Sum256(b)
+	return identity{bytes: string(sum[:]), digest: true}
+}
+
+// is compares without allocating.
+func (id identity) is(b []byte) bool {
+	if id.digest != (len(b) > shortKey) {
+		return false
+	}
+	if !id.digest {
+		return id.bytes == string(b)
+	}
+	sum := sha256.Sum256(b)
+	return id.bytes == string(sum[:])
+}
+
+// part is a decoded part and the identity of the bytes that it was decoded from.
 type part[P any] struct {
 	anchor
 	val P
@@ -73,16 +105,16 @@ func newSharer[P any]() *sharer[P] {
 	return &sharer[P]{seed: maphash.MakeSeed(), parts: map[uint64]weak.Pointer[part[P]]{}, sweepAt: minSweep}
 }
 
-// get returns the part that these bytes encode. They are copied when the part is new.
+// get returns the part that these bytes encode, of which nothing is kept.
 func (s *sharer[P]) get(t *Table, key []byte, decode func(*Table, []byte, *P) error) (*part[P], error) {
 	hash := maphash.Bytes(s.seed, key)
 	s.mu.Lock()
 	known := s.parts[hash].Value()
 	s.mu.Unlock()
-	if known != nil && known.key == string(key) {
+	if known != nil && known.key.is(key) {
 		return known, nil
 	}
-	fresh := &part[P]{anchor: anchor{key: string(key)}}
+	fresh := &part[P]{anchor: anchor{key: identityOf(key)}}
 	if err := decode(t, key, &fresh.val); err != nil {
 		return nil, err
 	}

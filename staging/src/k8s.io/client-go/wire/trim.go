@@ -221,15 +221,21 @@ func (f *trimField) append(dst []byte, c *cursor) (_ []byte, ok bool) {
 	if f.inside == nil {
 		return append(dst, c.field()...), true
 	}
-	dst = protowire.AppendTag(dst, c.num, protowire.BytesType)
-	// Room for the length of what there was; what is kept is no longer.
-	room := protowire.SizeVarint(uint64(len(c.val)))
-	at := len(dst)
-	dst = append(dst, make([]byte, room)...)
+	var at, room int
+	dst, at, room = openField(dst, c)
 	if dst, ok = f.inside.append(dst, c.val); !ok {
 		return dst, false
 	}
 	return putLength(dst, at, room), true
+}
+
+// openField begins a copy of the field that the cursor is at. There is room for the length of what there
+// was; what is kept is no longer.
+func openField(dst []byte, c *cursor) (_ []byte, at, room int) {
+	dst = protowire.AppendTag(dst, c.num, protowire.BytesType)
+	room = protowire.SizeVarint(uint64(len(c.val)))
+	at = len(dst)
+	return append(dst, "          "[:room]...), at, room
 }
 
 // putLength writes the length of the message that follows at[room], and moves the message when the
