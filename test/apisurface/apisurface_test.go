@@ -39,6 +39,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/scale"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 	cliflag "k8s.io/component-base/cli/flag"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/metrics"
@@ -56,6 +57,7 @@ import (
 	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/certificates/rootcacertpublisher"
 	"github.com/kcm-dev/kcm/pkg/controller/cronjob"
+	"github.com/kcm-dev/kcm/pkg/controller/daemon"
 	"github.com/kcm-dev/kcm/pkg/controller/deployment"
 	deploymentutil "github.com/kcm-dev/kcm/pkg/controller/deployment/util"
 	"github.com/kcm-dev/kcm/pkg/controller/disruption"
@@ -224,6 +226,13 @@ var (
 var (
 	_ func(context.Context, clientset.Interface, metadata.Interface, func() ([]*metav1.APIResourceList, error), coreinformers.NamespaceInformer, time.Duration, corev1.FinalizerName) *namespace.NamespaceController = namespace.NewNamespaceController
 	_ runner                                                                                                                                                                                                         = (*namespace.NamespaceController)(nil)
+)
+
+// pkg/controller/daemon
+var (
+	_ func(ctx context.Context, daemonSetInformer appsinformers.DaemonSetInformer, historyInformer appsinformers.ControllerRevisionInformer, podInformer coreinformers.PodInformer, nodeInformer coreinformers.NodeInformer, kubeClient clientset.Interface, failedPodsBackoff *flowcontrol.Backoff) (*daemon.DaemonSetsController, error) = daemon.NewDaemonSetsController
+
+	_ runner = (*daemon.DaemonSetsController)(nil)
 )
 
 // pkg/controller/disruption

@@ -103,7 +103,8 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 		// It watches what discovery finds.
 		{Name: names.GarbageCollectorController, Aliases: []string{"garbagecollector"},
 			Configured: garbageCollectorEnabled, Constructor: newGarbageCollectorController},
-		{Name: names.DaemonSetController, Aliases: []string{"daemonset"}},
+		{Name: names.DaemonSetController, Aliases: []string{"daemonset"},
+			Watches: append(appsV1("daemonsets", "controllerrevisions"), coreV1("pods", "nodes")...), Constructor: newDaemonSetController},
 		{Name: names.JobController, Aliases: []string{"job"},
 			Watches: append(batchV1("jobs"), coreV1("pods")...), Constructor: newJobController},
 		{Name: names.DeploymentController, Aliases: []string{"deployment"},
