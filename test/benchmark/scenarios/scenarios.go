@@ -13,6 +13,7 @@ func All() []benchmark.Scenario {
 		atRest(),
 		scaleUp(),
 		rollOut(),
+		jobs(),
 		namespaceDeletion(),
 		cascade("background"),
 		cascade("foreground"),
