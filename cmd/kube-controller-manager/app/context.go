@@ -12,14 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/metadata/metadatainformer"
+	clientinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/informers"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/metadata/metadatainformer"
+	cachemetrics "github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/cache/metrics"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/clientbuilder"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/informerfactory"
 )
@@ -37,7 +39,7 @@ type ControllerContext struct {
 	ClientBuilder clientbuilder.ControllerClientBuilder
 
 	// InformerFactory gives the typed informers. Its objects lack managedFields.
-	InformerFactory informers.SharedInformerFactory
+	InformerFactory clientinformers.SharedInformerFactory
 	// ObjectOrMetadataInformerFactory gives informers for any resource: typed ones where the type
 	// is known, else of the objects' metadata.
 	ObjectOrMetadataInformerFactory informerfactory.InformerFactory
@@ -61,7 +63,8 @@ type ControllerContext struct {
 	// ControllerManagerMetrics says which controllers run.
 	ControllerManagerMetrics *controllersmetrics.ControllerManagerMetrics
 
-	metadataFactory metadatainformer.SharedInformerFactory
+	typedFactory    *informers.Factory
+	metadataFactory *metadatainformer.Factory
 	informerName    *cache.InformerName
 }
 
@@ -85,7 +88,8 @@ func CreateControllerContext(s *config.CompletedConfig, rootClientBuilder, clien
 
 	informerName := newInformerName()
 	typed := informers.NewSharedInformerFactoryWithOptions(client, resync(),
-		informers.WithTransform(trimManagedFields), informers.WithInformerName(informerName))
+		informers.WithTransform(trimManagedFields),
+		informers.WithInformerName(informerName), informers.WithMetricsProvider(cachemetrics.Legacy()))
 	metadata := metadatainformer.NewSharedInformerFactoryWithOptions(metadataClient, resync(),
 		metadatainformer.WithTransform(trimManagedFields))
 
@@ -100,6 +104,7 @@ func CreateControllerContext(s *config.CompletedConfig, rootClientBuilder, clien
 		RESTMapper:                      restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoveryClient)),
 		ResyncPeriod:                    resync,
 		ControllerManagerMetrics:        registerMetrics().running,
+		typedFactory:                    typed,
 		metadataFactory:                 metadata,
 		informerName:                    informerName,
 	}, nil

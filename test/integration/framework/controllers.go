@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/informers"
+	clientinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
+	clientmetadatainformer "k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/informers"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/metadata/metadatainformer"
 	"github.com/kcm-dev/kcm/test/controlplane"
 )
 
@@ -29,8 +31,8 @@ type Controllers struct {
 	// Ctx is done when the controllers are to stop; constructors get it.
 	Ctx context.Context
 	// Informers and Metadata are the shared factories. Start starts them.
-	Informers informers.SharedInformerFactory
-	Metadata  metadatainformer.SharedInformerFactory
+	Informers clientinformers.SharedInformerFactory
+	Metadata  clientmetadatainformer.SharedInformerFactory
 
 	env    *Env
 	t      testing.TB

@@ -344,6 +344,9 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, c call, rule Rul
 		ErrorLog:      log.New(io.Discard, "", 0),
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			pr.SetURL(p.upstream)
+			if c.watch { // Events can be told apart only where they are not compressed.
+				pr.Out.Header.Del("Accept-Encoding")
+			}
 			if p.opts.Tag != "" {
 				pr.Out.Header.Set("User-Agent", c.userAgent+" via/"+p.opts.Tag)
 			}
