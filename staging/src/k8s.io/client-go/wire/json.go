@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/cache"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +27,7 @@ func (k *Kind) fromJSON(raw []byte) (runtime.Object, int, error) {
 		return nil, 0, fmt.Errorf("decoding %T from JSON: %w", obj, err)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(k.typeMeta.GroupVersionKind())
-	k.trim.clear(reflect.ValueOf(obj).Elem())
+	k.Trim(obj)
 	return obj, len(raw), nil
 }
 

@@ -76,7 +76,7 @@ func (k *Kind) compile() {
 	k.trim = t
 }
 
-// Decode decodes one object.
+// object decodes one object.
 func (k *Kind) object(d *decoder, raw []byte) (runtime.Object, int, error) {
 	obj, size, err := k.decode(d, k, raw)
 	if err == nil {
@@ -92,9 +92,14 @@ func (k *Kind) fullyDecoded(raw []byte) (runtime.Object, int, error) {
 	if err := obj.Unmarshal(raw); err != nil {
 		return nil, 0, fmt.Errorf("decoding %T: %w", obj, err)
 	}
-	k.trim.clear(reflect.ValueOf(obj).Elem())
+	k.Trim(obj)
 	k.setType(obj)
 	return obj, 2 * len(raw), nil
+}
+
+// Trim drops from a full object what objects of this kind come without.
+func (k *Kind) Trim(obj runtime.Object) {
+	k.trim.clear(reflect.ValueOf(obj).Elem())
 }
 
 func (k *Kind) setType(obj runtime.Object) {
