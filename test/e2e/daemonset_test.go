@@ -50,7 +50,7 @@ var _ = Describe("A DaemonSet", Label("daemonset-controller"), func() {
 		after, err := c.livePods(ctx, "app="+name)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(after).To(HaveLen(len(before)))
-		Expect(podNames(after)).NotTo(ContainElements(podNames(before)))
+		Expect(podNames(after)).NotTo(ContainElement(BeElementOf(podNames(before))))
 		c.haveEvent(ctx, "DaemonSet", name, "SuccessfulCreate")
 	}, specTimeout)
 })

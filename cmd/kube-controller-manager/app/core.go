@@ -34,6 +34,7 @@ import (
 	quotainstall "github.com/kcm-dev/kcm/pkg/quota/v1/install"
 	"github.com/kcm-dev/kcm/pkg/serviceaccount"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/clientbuilder"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/informerfactory"
 )
 
 // hasServiceAccountKey tells whether there is a key to sign service account tokens with.
@@ -142,10 +143,11 @@ func newNamespaceController(ctx context.Context, cc ControllerContext, name stri
 	discover := func() ([]*metav1.APIResourceList, error) {
 		return discovery.ServerPreferredNamespacedResources(client.Discovery())
 	}
-	c := namespace.NewNamespaceController(ctx, client, metadataClient, discover,
+	c := namespace.NewWithCaches(ctx, client, metadataClient, discover,
 		cc.InformerFactory.Core().V1().Namespaces(),
 		namespaceSyncPeriod(&cc.ComponentConfig),
-		corev1.FinalizerKubernetes)
+		corev1.FinalizerKubernetes,
+		informerfactory.Contents{cc.typedFactory, cc.metadataFactory})
 	return newWorkerLoop(name, c, cc.ComponentConfig.NamespaceController.ConcurrentNamespaceSyncs), nil
 }
 
