@@ -7,12 +7,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/kcm-dev/kcm/test/controlplane"
 )
@@ -27,6 +29,11 @@ func BuildOurs(ctx context.Context) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(root, "_output", "suites", "kube-controller-manager")
+	unlock, err := lock(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	// Static and trimmed, as releases are and as upstream's is built: what is compared must be alike.
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/kube-controller-manager")
 	cmd.Dir = root
@@ -35,6 +42,22 @@ func BuildOurs(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("building our kube-controller-manager: %w\n%s", err, out)
 	}
 	return path, nil
+}
+
+// lock keeps two test packages from building into one folder at the same time. go build leaves a file alone that is up
+// to date, and so one that runs.
+func lock(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making a folder for the binary: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the folder of the binary: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking the folder of the binary: %w", err), file.Close())
+	}
+	return func() { _ = file.Close() }, nil // which unlocks
 }
 
 // FindUpstream returns the path of upstream's manager, from KCM_UPSTREAM_BIN or built by hack/tools/build.sh.

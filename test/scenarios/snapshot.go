@@ -227,6 +227,9 @@ var suffix = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
 func eventLines(events []corev1.Event, namespace string) string {
 	var lines []string
 	for _, e := range events {
+		if e.Reason == "ClusterIPNotAllocated" {
+			continue // the API server's own repair, by its clock
+		}
 		lines = append(lines, suffix.ReplaceAllString(scrubText(fmt.Sprintf("%s %s %s %s: %s (%s)",
 			e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Type, e.Reason, e.Message, e.Source.Component), namespace), "-<x>"))
 	}

@@ -13,6 +13,7 @@ func All() []benchmark.Scenario {
 		atRest(),
 		scaleUp(),
 		rollOut(),
+		statefulSet(),
 		jobs(),
 		namespaceDeletion(),
 		cascade("background"),
