@@ -23,11 +23,14 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
+	"github.com/kcm-dev/kcm/pkg/controller/util/consistency"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/informerfactory"
 )
 
 const controllerName = "resourcequota-controller"
+
+var quotaResource = schema.GroupResource{Resource: "resourcequotas"}
 
 // ControllerOptions is what a Controller is made of.
 type ControllerOptions struct {
@@ -71,6 +74,7 @@ type Controller struct {
 	metrics   *metrics
 	monitors  *monitors // nil without discovery
 	memory    *memory
+	guard     *consistency.Guard
 
 	primary  *worker.Worker[cache.ObjectName]
 	priority *worker.Worker[cache.ObjectName]
@@ -98,6 +102,9 @@ func NewController(ctx context.Context, options *ControllerOptions) (*Controller
 		informers: options.InformerFactory,
 		metrics:   registeredMetrics(),
 		memory:    newMemory(),
+		guard: consistency.NewGuard(map[schema.GroupResource]consistency.Reader{
+			quotaResource: options.ResourceQuotaInformer.Informer().GetIndexer(),
+		}),
 	}
 	if core, ok := options.QuotaClient.(corev1client.CoreV1Interface); ok {
 		c.events = controller.NewEventPipeline(ctx, coreClient{core: core}, controllerName)
@@ -158,7 +165,7 @@ func (c *Controller) Workers() []worker.Reporter {
 func (c *Controller) Sync(ctx context.Context, discoveryFunc NamespacedResourcesFunc, period time.Duration) {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
-	for {
+	for ctx.Err() == nil {
 		if err := c.discover(ctx, discoveryFunc); err != nil {
 			klog.FromContext(ctx).Error(err, "Could not discover all that quotas count; what was known is counted on", "controller", controllerName)
 		}
@@ -213,6 +220,9 @@ func (c *Controller) added(q *v1.ResourceQuota, initial bool) {
 
 func (c *Controller) updated(old, cur *v1.ResourceQuota) {
 	// The status changes with each object that is created: admission writes it.
+	if compare(old.Status.Used, cur.Status.Used).raised {
+		c.memory.charged(cache.MetaObjectToName(cur), time.Now())
+	}
 	if old.UID == cur.UID && equality.Semantic.DeepEqual(old.Spec.Hard, cur.Spec.Hard) {
 		return
 	}

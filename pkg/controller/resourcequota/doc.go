@@ -25,6 +25,9 @@
 //     (if the informer factory can release one).
 //   - A failed discovery takes nothing away: the resources of an API that does not answer now are
 //     counted on from the caches.
+//   - A count that is lower than the status is not believed within a second of admission's last charge:
+//     what was admitted is created after the charge, and seen by the cache later still. (Ten seconds at
+//     most: where admission charges all the time, the second look has to do.)
 //   - After a count has lowered a usage, the quota is counted once more two seconds later: what
 //     admission has charged just before, and the cache did not show yet, is not lost until the next
 //     resync.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -28,10 +29,15 @@ type memory struct {
 	mu      sync.Mutex
 	reasons map[cache.ObjectName]reason
 	unknown map[cache.ObjectName]string
+	// raised is when admission last charged a quota; held since when a lower count is held back.
+	raised, held map[cache.ObjectName]time.Time
 }
 
 func newMemory() *memory {
-	return &memory{reasons: map[cache.ObjectName]reason{}, unknown: map[cache.ObjectName]string{}}
+	return &memory{
+		reasons: map[cache.ObjectName]reason{}, unknown: map[cache.ObjectName]string{},
+		raised: map[cache.ObjectName]time.Time{}, held: map[cache.ObjectName]time.Time{},
+	}
 }
 
 // mark notes why a quota is about to be queued. An event outweighs a recount.
@@ -73,6 +79,40 @@ func (m *memory) forget(key cache.ObjectName) {
 	defer m.mu.Unlock()
 	delete(m.reasons, key)
 	delete(m.unknown, key)
+	delete(m.raised, key)
+	delete(m.held, key)
+}
+
+// charged notes that admission has charged a quota.
+func (m *memory) charged(key cache.ObjectName, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.raised[key] = now
+}
+
+// hold returns for how long a lower count is to be held back, because admission has charged the quota
+// just now; 0 for not at all. It is not held back for longer than longestHold in all.
+func (m *memory) hold(key cache.ObjectName, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	left := settle - now.Sub(m.raised[key])
+	since, held := m.held[key]
+	if left <= 0 || held && now.Sub(since) > longestHold {
+		delete(m.raised, key)
+		delete(m.held, key)
+		return 0
+	}
+	if !held {
+		m.held[key] = now
+	}
+	return left
+}
+
+// release ends the holding back: the count is no longer lower.
+func (m *memory) release(key cache.ObjectName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.held, key)
 }
 
 // namesOf returns the names as one string, always the same for the same names.

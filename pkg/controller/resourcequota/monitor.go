@@ -54,6 +54,7 @@ type monitors struct {
 	all map[schema.GroupVersionResource]*monitor
 	// byResource holds the monitor in whose version a resource is counted.
 	byResource map[schema.GroupResource]*monitor
+	stopped    bool
 }
 
 // monitor is one watched resource.
@@ -122,6 +123,9 @@ func (m *monitors) watched() []schema.GroupVersionResource {
 func (m *monitors) sync(resources map[schema.GroupVersionResource]struct{}) (added, removed int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.stopped {
+		return 0, 0, nil
+	}
 	var errs []error
 	for gvr, mon := range m.all {
 		if _, keep := resources[gvr]; !keep {
@@ -242,10 +246,11 @@ func (m *monitors) checkReadiness(ctx context.Context, now time.Time) {
 	}
 }
 
-// stop takes all handlers off. The informers stay, for others and for the next controller.
+// stop takes all handlers off for good. The informers stay, for others and for the next controller.
 func (m *monitors) stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.stopped = true
 	for _, mon := range m.all {
 		_ = m.removeLocked(mon)
 	}

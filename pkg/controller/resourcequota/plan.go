@@ -87,8 +87,8 @@ type difference struct {
 	// changed are the names with another value than before, sorted; names without one before do not
 	// count.
 	changed []v1.ResourceName
-	// lowered says that one of them is less.
-	lowered bool
+	// lowered and raised say that one of them is less, or more.
+	lowered, raised bool
 }
 
 func compare(before, after v1.ResourceList) difference {
@@ -100,6 +100,7 @@ func compare(before, after v1.ResourceList) difference {
 		}
 		d.changed = append(d.changed, name)
 		d.lowered = d.lowered || now.Cmp(old) < 0
+		d.raised = d.raised || now.Cmp(old) > 0
 	}
 	slices.Sort(d.changed)
 	return d

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -22,6 +23,11 @@ import (
 const (
 	// conflictRetry is when a quota is counted again whose status admission has written meanwhile.
 	conflictRetry = 200 * time.Millisecond
+	// settle is how old admission's last charge must be before a lower count is believed: the object
+	// that was admitted is created after the charge, and comes into the cache later still.
+	settle = time.Second
+	// longestHold is how long a lower count is held back where admission charges all the time.
+	longestHold = 10 * time.Second
 	// secondLook is when a quota is counted again after its usage was lowered.
 	secondLook = 2 * time.Second
 )
@@ -32,10 +38,15 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	q, err := c.quotas.ResourceQuotas(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
 		c.memory.forget(key)
+		c.guard.Clear(key.AsNamespacedName(), "")
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading quota %s from the cache: %w", key, err)
+	}
+	if err := c.guard.EnsureReady(key.AsNamespacedName()); err != nil {
+		c.memory.mark(key, why)
+		return worker.RequeueAfter(conflictRetry)
 	}
 	evaluators := c.registry.List()
 	unknown := unknownNames(q.Spec.Hard, evaluators, c.notReady)
@@ -44,15 +55,28 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	c.tell(q, evaluators, unknown)
 	status := newStatus(q, counted)
 	found := compare(q.Status.Used, status.Used)
-	c.noteDrift(ctx, q, why, found)
-	if isUpToDate(q, status) {
-		return wrapCount(key, countErr)
-	}
-	if err := c.write(ctx, q, status); err != nil {
-		return err
-	}
+	var hold time.Duration
 	if found.lowered {
-		c.primary.AddAfter(key, secondLook)
+		if hold = c.memory.hold(key, time.Now()); hold > 0 {
+			status.Used = quota.Max(status.Used, quota.Mask(q.Status.Used, quota.ResourceNames(q.Spec.Hard)))
+			c.memory.mark(key, why)
+		}
+	} else {
+		c.memory.release(key)
+	}
+	if hold == 0 {
+		c.noteDrift(ctx, q, why, found)
+	}
+	if !isUpToDate(q, status) {
+		if err := c.write(ctx, q, status); err != nil {
+			return err
+		}
+		if found.lowered && hold == 0 {
+			c.primary.AddAfter(key, secondLook)
+		}
+	}
+	if countErr == nil && hold > 0 {
+		return worker.RequeueAfter(hold)
 	}
 	return wrapCount(key, countErr)
 }
@@ -76,9 +100,10 @@ func (c *Controller) notReady(resource schema.GroupResource) string {
 func (c *Controller) write(ctx context.Context, q *v1.ResourceQuota, status v1.ResourceQuotaStatus) error {
 	written := q.DeepCopy()
 	written.Status = status
-	_, err := c.client.ResourceQuotas(q.Namespace).UpdateStatus(ctx, written, metav1.UpdateOptions{})
+	written, err := c.client.ResourceQuotas(q.Namespace).UpdateStatus(ctx, written, metav1.UpdateOptions{})
 	switch {
 	case err == nil:
+		c.guard.WroteAt(types.NamespacedName{Namespace: q.Namespace, Name: q.Name}, q.UID, quotaResource, written.ResourceVersion)
 		return nil
 	case apierrors.IsNotFound(err):
 		return nil // deleted
