@@ -44,8 +44,10 @@ var (
 	SyncJobBatchPeriod = time.Second
 	// DefaultJobApiBackOff and MaxJobApiBackOff are the first and the longest delay after a sync
 	// that failed.
-	DefaultJobApiBackOff = time.Second //nolint:revive // upstream's name
-	MaxJobApiBackOff     = time.Minute //nolint:revive // upstream's name
+	//lint:ignore ST1003 upstream's name
+	DefaultJobApiBackOff = time.Second
+	//lint:ignore ST1003 upstream's name
+	MaxJobApiBackOff = time.Minute
 	// DefaultJobPodFailureBackOff and MaxJobPodFailureBackOff are the first and the longest
 	// delay before a Pod that has failed is replaced.
 	DefaultJobPodFailureBackOff = 10 * time.Second

@@ -14,6 +14,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/kcm-dev/kcm/pkg/controller/job/metrics"
+	jobutil "github.com/kcm-dev/kcm/pkg/controller/job/util"
 )
 
 // queues says how many keys wait, at once and after the batch period. The delayed ones reach
@@ -165,6 +166,22 @@ func TestOrphanOfLateJob(t *testing.T) {
 	}
 	if isTracked(w.pods["a"]) || len(w.client.Actions()) != 1 {
 		t.Errorf("finalizers %v after %v", w.pods["a"].Finalizers, w.client.Actions())
+	}
+}
+
+// A Job that has just ended has taken the finalizer off its Pods, whatever the cache shows.
+func TestNoSecondPatchAfterTheEnd(t *testing.T) {
+	w := testWorld(t, newJob(1, 1), newPod("a", v1.PodSucceeded))
+	shown := len(w.log)
+	w.mustSync()
+	w.show(ofJobs, len(w.log))
+	if !jobutil.IsJobFinished(w.jobs["work"]) || w.shown[ofPods] != shown {
+		t.Fatalf("status %+v", w.status())
+	}
+	w.client.ClearActions()
+	_ = w.syncOrphan(t.Context(), onePod(newPod("a", v1.PodSucceeded)))
+	if actions := w.client.Actions(); len(actions) != 0 {
+		t.Errorf("requests %v", actions)
 	}
 }
 

@@ -64,6 +64,12 @@ func (c *Controller) syncOrphan(ctx context.Context, key orphanKey) error {
 	if err != nil || counted {
 		return err
 	}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		// The Job's last sync may have taken the finalizer off already.
+		if err := c.ensureReady(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}); err != nil {
+			return err
+		}
+	}
 	if err := c.removeFinalizer(ctx, c.podControl(func(*v1.Pod) {}), pod); err != nil {
 		return fmt.Errorf("removing the finalizer of a pod without job: %w", err)
 	}

@@ -18,11 +18,11 @@ import (
 )
 
 // jobs: many Jobs are created, and their Pods succeed as soon as they run.
-func jobs() benchmark.Scenario {
+func jobs(name string, parallelism int32) benchmark.Scenario {
 	const completions = 10
 	return benchmark.Scenario{
-		Name:        "jobs",
-		Title:       "500 Jobs of 10 completions, 10 at a time, whose pods succeed at once: until all are complete",
+		Name:        name,
+		Title:       fmt.Sprintf("500 Jobs of 10 completions, %d at a time, whose pods succeed at once: until all are complete", parallelism),
 		Controllers: []string{names.JobController},
 		Nodes:       10,
 		Kubelet:     fakekubelet.Options{Workers: 32},
@@ -37,7 +37,7 @@ func jobs() benchmark.Scenario {
 		Run: func(ctx context.Context, e *benchmark.Env) error {
 			return e.Measure(ctx, "", func(ctx context.Context) error {
 				for i := range e.N(500) {
-					if _, err := e.Client.BatchV1().Jobs(namespace).Create(ctx, newJob(fmt.Sprintf("work-%d", i), completions), metav1.CreateOptions{}); err != nil {
+					if _, err := e.Client.BatchV1().Jobs(namespace).Create(ctx, newJob(fmt.Sprintf("work-%d", i), completions, parallelism), metav1.CreateOptions{}); err != nil {
 						return err
 					}
 				}
@@ -47,12 +47,12 @@ func jobs() benchmark.Scenario {
 	}
 }
 
-func newJob(name string, completions int32) *batchv1.Job {
+func newJob(name string, completions, parallelism int32) *batchv1.Job {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: batchv1.JobSpec{
 			Completions: &completions,
-			Parallelism: &completions,
+			Parallelism: &parallelism,
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				RestartPolicy: corev1.RestartPolicyNever,
 				Containers:    []corev1.Container{{Name: "main", Image: "example.com/job:1"}},
