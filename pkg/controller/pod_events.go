@@ -29,10 +29,11 @@ type PodEvents struct {
 
 // Handler returns the event handler, for worker.Handler's metrics under the controller's name.
 func (e PodEvents) Handler(controllerName string) cache.ResourceEventHandler {
-	return worker.Handler(controllerName, worker.HandlerFuncs[*v1.Pod]{Add: e.added, Update: e.updated, Delete: e.deleted})
+	return worker.Handler(controllerName, worker.HandlerFuncs[*v1.Pod]{Add: e.Added, Update: e.Updated, Delete: e.Deleted})
 }
 
-func (e PodEvents) added(pod *v1.Pod, initial bool) {
+// Added is told of a Pod that came.
+func (e PodEvents) Added(pod *v1.Pod, initial bool) {
 	if e.tellOwner(pod, initial) || pod.DeletionTimestamp != nil {
 		return
 	}
@@ -41,7 +42,8 @@ func (e PodEvents) added(pod *v1.Pod, initial bool) {
 	}
 }
 
-func (e PodEvents) updated(old, cur *v1.Pod) {
+// Updated is told of a Pod that changed. An orphan matters only for what could make a set want it.
+func (e PodEvents) Updated(old, cur *v1.Pod) {
 	oldOwner, curOwner := metav1.GetControllerOfNoCopy(old), metav1.GetControllerOfNoCopy(cur)
 	ownerChanged := !sameOwner(oldOwner, curOwner)
 	if ownerChanged {
@@ -55,7 +57,8 @@ func (e PodEvents) updated(old, cur *v1.Pod) {
 	}
 }
 
-func (e PodEvents) deleted(pod *v1.Pod) { e.tellOwner(pod, false) }
+// Deleted is told of a Pod that went.
+func (e PodEvents) Deleted(pod *v1.Pod) { e.tellOwner(pod, false) }
 
 // tellOwner says whether the Pod's controller is of the kind.
 func (e PodEvents) tellOwner(pod *v1.Pod, initial bool) bool {

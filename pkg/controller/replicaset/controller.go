@@ -5,7 +5,6 @@ package replicaset
 
 import (
 	"context"
-	"maps"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +41,7 @@ type ReplicaSetController struct {
 	client     clientset.Interface
 	podLister  corelisters.PodLister
 	podIndexer cache.Indexer
+	podEvents  controller.PodEvents
 	synced     []cache.InformerSynced
 
 	guard    *consistency.Guard
@@ -178,13 +178,9 @@ func (c *ReplicaSetController) addHandlers(ctx context.Context, config Config) {
 		Update: c.setUpdated,
 		Delete: c.setDeleted,
 	})
-	pods := worker.Handler(c.name, worker.HandlerFuncs[*v1.Pod]{
-		Add:    c.podAdded,
-		Update: c.podUpdated,
-		Delete: c.podDeleted,
-	})
+	c.podEvents = controller.PodEvents{Kind: c.GroupKind(), Owned: c.enqueue, Orphan: c.enqueueOrphan}
 	c.watch(ctx, config.Kind.Informer(), sets)
-	c.watch(ctx, config.Pods.Informer(), pods)
+	c.watch(ctx, config.Pods.Informer(), c.podEvents.Handler(c.name))
 }
 
 // watch adds a handler, and makes Run wait until it has had the initial list.
@@ -221,48 +217,6 @@ func (c *ReplicaSetController) forget(set metav1.Object) {
 	c.memory.forget(key, set.GetUID())
 }
 
-func (c *ReplicaSetController) podAdded(pod *v1.Pod, initial bool) {
-	if c.enqueueOwner(pod, initial) || pod.DeletionTimestamp != nil {
-		return
-	}
-	if metav1.GetControllerOfNoCopy(pod) == nil {
-		c.enqueueOrphan(pod, initial)
-	}
-}
-
-func (c *ReplicaSetController) podUpdated(old, cur *v1.Pod) {
-	oldOwner, curOwner := metav1.GetControllerOfNoCopy(old), metav1.GetControllerOfNoCopy(cur)
-	ownerChanged := !sameOwner(oldOwner, curOwner)
-	if ownerChanged {
-		c.enqueueOwner(old, false)
-	}
-	if c.enqueueOwner(cur, false) || curOwner != nil || cur.DeletionTimestamp != nil {
-		return
-	}
-	// An orphan is looked at again only for what could make a set want it.
-	if ownerChanged || !maps.Equal(old.Labels, cur.Labels) {
-		c.enqueueOrphan(cur, false)
-	}
-}
-
-func (c *ReplicaSetController) podDeleted(pod *v1.Pod) {
-	c.enqueueOwner(pod, false)
-}
-
-// enqueueOwner enqueues the Pod's controller if that is of the controller's kind, and
-// says whether it is. Whether it exists, and with this UID, is for its sync to find.
-func (c *ReplicaSetController) enqueueOwner(pod *v1.Pod, initial bool) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || owner.Kind != c.Kind {
-		return false
-	}
-	if gv, err := schema.ParseGroupVersion(owner.APIVersion); err != nil || gv.Group != c.Group {
-		return false
-	}
-	c.enqueue(cache.NewObjectName(pod.Namespace, owner.Name), initial)
-	return true
-}
-
 func (c *ReplicaSetController) enqueue(key cache.ObjectName, initial bool) {
 	if initial {
 		c.worker.AddInitial(key)
@@ -277,11 +231,4 @@ func (c *ReplicaSetController) enqueueOrphan(pod *v1.Pod, initial bool) {
 		return
 	}
 	c.orphans.Add(cache.MetaObjectToName(pod))
-}
-
-func sameOwner(a, b *metav1.OwnerReference) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Kind == b.Kind && a.APIVersion == b.APIVersion && a.Name == b.Name && a.UID == b.UID
 }

@@ -83,12 +83,12 @@ func TestPodEvents(t *testing.T) {
 			switch {
 			case tc.old == nil:
 				f.add(tc.cur)
-				f.podAdded(tc.cur, false)
+				f.podEvents.Added(tc.cur, false)
 			case tc.cur == nil:
-				f.podDeleted(tc.old)
+				f.podEvents.Deleted(tc.old)
 			default:
 				f.add(tc.cur)
-				f.podUpdated(tc.old, tc.cur)
+				f.podEvents.Updated(tc.old, tc.cur)
 			}
 			if got := f.queued(t); !slices.Equal(got, tc.want) {
 				t.Errorf("queued %v, want %v", got, tc.want)
@@ -101,7 +101,7 @@ func TestTombstones(t *testing.T) {
 	set := newSet("web", 1)
 	pod := newPod("p", set)
 	f := newFixture(t, 1, set)
-	handler := worker.Handler(f.name, worker.HandlerFuncs[*v1.Pod]{Delete: f.podDeleted})
+	handler := worker.Handler(f.name, worker.HandlerFuncs[*v1.Pod]{Delete: f.podEvents.Deleted})
 	handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/p", Obj: pod})
 	if got := f.queued(t); !slices.Equal(got, []string{"web"}) {
 		t.Errorf("queued %v", got)
@@ -112,8 +112,8 @@ func TestInitialKeysYield(t *testing.T) {
 	first, second := newSet("first", 1), newSet("second", 1)
 	f := newFixture(t, 1, first, second)
 	f.setAdded(first, true)
-	f.podAdded(newPod("p", first), true)
-	f.podAdded(newPod("orphan", nil), true)
+	f.podEvents.Added(newPod("p", first), true)
+	f.podEvents.Added(newPod("orphan", nil), true)
 	f.setUpdated(second, second)
 	record := f.worker.Record()
 	if record.Depth != 2 || record.DepthInitial != 1 {
