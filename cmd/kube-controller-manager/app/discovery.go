@@ -5,16 +5,28 @@ package app
 
 import (
 	"context"
+	"fmt"
+
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/kcm-dev/kcm/pkg/controller/endpoint"
 	"github.com/kcm-dev/kcm/pkg/controller/endpointslice"
 	"github.com/kcm-dev/kcm/pkg/controller/endpointslicemirroring"
 )
 
+// newEndpointsController lets the API server's warnings go unheard: with each request it says that
+// Endpoints are deprecated.
 func newEndpointsController(ctx context.Context, cc ControllerContext, name string) (Controller, error) {
-	client, err := cc.ClientBuilder.Client("endpoint-controller")
+	clientConfig, err := cc.ClientBuilder.Config("endpoint-controller")
 	if err != nil {
 		return nil, err
+	}
+	clientConfig = rest.CopyConfig(clientConfig)
+	clientConfig.WarningHandlerWithContext = rest.NoWarnings{}
+	client, err := clientset.NewForConfig(clientConfig)
+	if err != nil {
+		return nil, fmt.Errorf("creating the endpoints controller's client: %w", err)
 	}
 	config := cc.ComponentConfig.EndpointController
 	c := endpoint.NewEndpointController(ctx,
