@@ -88,15 +88,14 @@ type Controller struct {
 }
 
 // NewController returns a controller that reads from the informers and writes with the
-// client. It must be Run, which ends what it holds. The informers of Workloads and PodGroups
-// are nil unless the feature gate WorkloadWithJob is on.
+// client. It must be Run, which ends what it holds. The last two are upstream's, for its
+// alpha gate WorkloadWithJob, and are not used: see the package documentation.
 func NewController(ctx context.Context, kubeClient clientset.Interface, podInformer coreinformers.PodInformer, jobInformer batchinformers.JobInformer,
-	workloadInformer schedulinginformers.WorkloadInformer, podGroupInformer schedulinginformers.PodGroupInformer) (*Controller, error) {
-	return newController(ctx, kubeClient, podInformer, jobInformer, workloadInformer, podGroupInformer, clock.RealClock{})
+	_ schedulinginformers.WorkloadInformer, _ schedulinginformers.PodGroupInformer) (*Controller, error) {
+	return newController(ctx, kubeClient, podInformer, jobInformer, clock.RealClock{})
 }
 
-func newController(ctx context.Context, kubeClient clientset.Interface, podInformer coreinformers.PodInformer, jobInformer batchinformers.JobInformer,
-	workloadInformer schedulinginformers.WorkloadInformer, podGroupInformer schedulinginformers.PodGroupInformer, clock clock.WithTicker) (*Controller, error) {
+func newController(ctx context.Context, kubeClient clientset.Interface, podInformer coreinformers.PodInformer, jobInformer batchinformers.JobInformer, clock clock.WithTicker) (*Controller, error) {
 	metrics.Register()
 	if err := controller.AddPodControllerIndexer(podInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("indexing pods by their controller: %w", err)
@@ -131,8 +130,7 @@ func newController(ctx context.Context, kubeClient clientset.Interface, podInfor
 	c.orphans = worker.New(worker.Options[orphanKey]{
 		Controller: controllerName, Queue: "job_orphan_pod", Sync: c.syncOrphan, Clock: clock, RateLimiter: apiBackoff[orphanKey](),
 	})
-	err := c.addHandlers(ctx, jobInformer, podInformer, workloadInformer, podGroupInformer)
-	if err != nil {
+	if err := c.addHandlers(jobInformer, podInformer); err != nil {
 		c.end(ctx)
 		return nil, err
 	}
@@ -151,8 +149,7 @@ func apiBackoff[K comparable]() workqueue.TypedRateLimiter[K] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[K](DefaultJobApiBackOff, MaxJobApiBackOff)
 }
 
-func (c *Controller) addHandlers(ctx context.Context, jobs batchinformers.JobInformer, pods coreinformers.PodInformer,
-	workloads schedulinginformers.WorkloadInformer, podGroups schedulinginformers.PodGroupInformer) error {
+func (c *Controller) addHandlers(jobs batchinformers.JobInformer, pods coreinformers.PodInformer) error {
 	if err := c.watch(jobs.Informer(), worker.Handler(controllerName, worker.HandlerFuncs[*batch.Job]{
 		Add: c.jobAdded, Update: c.jobUpdated, Delete: c.jobDeleted,
 	})); err != nil {

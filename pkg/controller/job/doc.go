@@ -38,5 +38,7 @@
 //   - After a restart the back-off is read off the Pods that are there, and not forgotten.
 //   - In a namespace in deletion a failed Pod of backoffLimitPerIndex is not kept for a
 //     replacement that is refused, which never ends there.
+//   - The alpha gate WorkloadWithJob (off by default) has no effect: no Workload and no PodGroup
+//     is made for a Job.
 //   - Events on the end and on suspension are sent after the status that says so is stored.
 package job

@@ -104,7 +104,7 @@ func (w *world) restartBehind(podsShown int) {
 	w.client = fake.NewClientset()
 	w.client.PrependReactor("*", "*", w.react)
 	factory := informers.NewSharedInformerFactory(w.client, 0)
-	c, err := newController(w.Context(), w.client, factory.Core().V1().Pods(), factory.Batch().V1().Jobs(), nil, nil, w.clock)
+	c, err := newController(w.Context(), w.client, factory.Core().V1().Pods(), factory.Batch().V1().Jobs(), w.clock)
 	if err != nil {
 		w.Fatal(err)
 	}
