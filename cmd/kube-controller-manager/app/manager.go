@@ -39,6 +39,7 @@ type manager struct {
 	health      *healthz.MutableHealthzHandler
 	ready       readiness
 	registry    controllerRegistry
+	informers   informerView
 	wg          sync.WaitGroup
 	// apiServerTimeout is how long a new leader waits for a healthy API server.
 	apiServerTimeout time.Duration
@@ -56,6 +57,7 @@ func newManager(ctx context.Context, c *config.CompletedConfig) *manager {
 		m.watchDog = leaderelection.NewLeaderHealthzAdaptor(leaderElectionGrace)
 		checks = append(checks, m.watchDog)
 	}
+	checks = append(checks, apiserverhealthz.NamedCheck("informer-watches", m.informers.check))
 	m.health = healthz.NewMutableHealthzHandler(checks...)
 	return m
 }
@@ -97,6 +99,7 @@ func (m *manager) serveAndLead(ctx context.Context, recorder resourcelock.EventR
 	if err != nil {
 		return err
 	}
+	m.informers.show(cc.typedFactory, cc.metadataFactory)
 	defer cc.release()
 	defer stop()
 	if err := m.warm(background, cc); err != nil {
@@ -128,8 +131,9 @@ func (m *manager) serve(ctx context.Context) error {
 		apiserverhealthz.NamedCheck("informer-caches", m.ready.checkCaches),
 		apiserverhealthz.NamedCheck("controllers", m.ready.checkControllers))
 	handler, err := newBaseHandler(m.config, pages{
-		health:   newHealthPages(m.health, alive, ready),
-		registry: &m.registry,
+		health:    newHealthPages(m.health, alive, ready),
+		registry:  &m.registry,
+		informers: &m.informers,
 	})
 	if err != nil {
 		return err

@@ -112,7 +112,7 @@ func buildControllers(ctx context.Context, cc ControllerContext, descriptors []*
 // buildInstance calls a constructor. The instance is nil when there is nothing to do.
 func buildInstance(ctx context.Context, cc ControllerContext, d *ControllerDescriptor) (*instance, error) {
 	failures := make(chan error, 1)
-	scope := &informerScope{failed: func(err error) {
+	scope := &informerScope{controller: d.Name, failed: func(err error) {
 		select {
 		case failures <- err:
 		default: // One failure is enough to have the controller rebuilt.

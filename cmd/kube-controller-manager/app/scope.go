@@ -46,7 +46,8 @@ import (
 // failed and is built anew, and it contains a panic in a handler, which would otherwise end the
 // process: the controller has missed an event then, so failed is called to have it rebuilt.
 type informerScope struct {
-	failed func(error)
+	controller string // its name
+	failed     func(error)
 
 	// mu guards the following fields.
 	mu       sync.Mutex
@@ -131,6 +132,9 @@ type scopedHandler struct {
 	handler cache.ResourceEventHandler
 	scope   *informerScope
 }
+
+// String names the handler on the informers' debug page.
+func (h *scopedHandler) String() string { return h.scope.controller }
 
 func (h *scopedHandler) OnAdd(obj any, isInInitialList bool) {
 	h.guard(func() { h.handler.OnAdd(obj, isInInitialList) })

@@ -35,6 +35,8 @@ type pages struct {
 	health http.Handler
 	// registry shows what the controllers and their clients do.
 	registry *controllerRegistry
+	// informers shows what the informers hold and hear.
+	informers *informerView
 }
 
 // newHealthPages serves a check per controller on /healthz, and the checks of the process and of
@@ -55,6 +57,8 @@ func newBaseHandler(c *config.CompletedConfig, p pages) (*mux.PathRecorderMux, e
 	base.UnlistedHandle(debugControllersPath, p.registry)
 	base.UnlistedHandlePrefix(debugControllersPath+"/", p.registry)
 	base.UnlistedHandleFunc(debugClientsPath, p.registry.serveClients)
+	base.UnlistedHandle(debugInformersPath, p.informers)
+	base.UnlistedHandlePrefix(debugInformersPath+"/", p.informers)
 
 	// component-base's registry of configurations is one per process; this page is the manager's own.
 	page, err := configzPage(c)

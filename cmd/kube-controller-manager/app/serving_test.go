@@ -57,8 +57,9 @@ func testHandler(t *testing.T, profiling, healthy bool) http.Handler {
 	}
 	ping := []apiserverhealthz.HealthChecker{apiserverhealthz.PingHealthz}
 	base, err := newBaseHandler(testConfig(t, profiling), pages{
-		health:   newHealthPages(healthz.NewMutableHealthzHandler(checks...), ping, ping),
-		registry: testRegistry(),
+		health:    newHealthPages(healthz.NewMutableHealthzHandler(checks...), ping, ping),
+		registry:  testRegistry(),
+		informers: &informerView{},
 	})
 	if err != nil {
 		t.Fatal(err)

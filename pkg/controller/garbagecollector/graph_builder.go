@@ -250,6 +250,11 @@ func (b *GraphBuilder) syncMonitors(resources map[schema.GroupVersionResource]re
 	}
 	b.mu.Unlock()
 
+	if releaser, ok := b.informers.(informerfactory.Releaser); ok {
+		for _, m := range removed {
+			releaser.ReleaseInformer(m.gvr)
+		}
+	}
 	b.enqueue(changed)
 	for _, k := range gone {
 		b.enqueue(b.graph.forgetKind(k, func(identity) bool { return false }))

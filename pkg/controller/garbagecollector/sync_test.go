@@ -122,8 +122,11 @@ func TestMergeKnown(t *testing.T) {
 // metadataOnly is an InformerFactory that knows no types.
 type metadataOnly struct {
 	metadatainformer.SharedInformerFactory
-	broken schema.GroupVersionResource
+	broken   schema.GroupVersionResource
+	released chan schema.GroupVersionResource
 }
+
+func (f metadataOnly) ReleaseInformer(gvr schema.GroupVersionResource) { f.released <- gvr }
 
 func (f metadataOnly) ForResource(gvr schema.GroupVersionResource) (informers.GenericInformer, error) {
 	if gvr == f.broken {
@@ -151,8 +154,8 @@ func TestSync(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		factory := metadatainformer.NewSharedInformerFactory(client, 0)
-		started := make(chan struct{})
-		gc, err := NewGarbageCollector(ctx, fake.NewClientset(), client, newMapper(), DefaultIgnoredResources(), metadataOnly{SharedInformerFactory: factory, broken: nodes}, started)
+		started, released := make(chan struct{}), make(chan schema.GroupVersionResource, 10)
+		gc, err := NewGarbageCollector(ctx, fake.NewClientset(), client, newMapper(), DefaultIgnoredResources(), metadataOnly{SharedInformerFactory: factory, broken: nodes, released: released}, started)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,6 +244,9 @@ func TestSync(t *testing.T) {
 		}
 		if !gc.IsSynced(testLogger(t)) {
 			t.Error("not synced")
+		}
+		if len(released) != 1 || <-released != widgets {
+			t.Error("the informer of widgets, and no other, should have been given up")
 		}
 	})
 }

@@ -85,7 +85,7 @@ func NewSharedInformerFactoryWithOptions(client metadata.Interface, defaultResyn
 func (f *Factory) ForResource(resource schema.GroupVersionResource) clientinformers.GenericInformer {
 	informer := f.informers.Get(resource, func() clientcache.SharedIndexInformer {
 		return cache.NewInformer(f.source(resource), &metav1.PartialObjectMetadata{}, cache.Options{
-			Description:  resource.GroupResource().String() + " (metadata)",
+			Description:  "metadata/" + resource.GroupResource().String(),
 			ResyncPeriod: f.resync,
 			Indexers:     clientcache.Indexers{clientcache.NamespaceIndex: clientcache.MetaNamespaceIndexFunc},
 			Transform:    f.transform,

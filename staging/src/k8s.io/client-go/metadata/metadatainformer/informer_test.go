@@ -99,7 +99,7 @@ func TestStopInformer(t *testing.T) {
 	if all, err := again.Lister().List(labels.Everything()); err != nil || len(all) != 2 {
 		t.Errorf("widgets: %v, %v, want 2", all, err)
 	}
-	if statuses := f.Statuses(time.Now()); len(statuses) != 2 || statuses[1].Resource != "widgets.example.com (metadata)" {
+	if statuses := f.Statuses(time.Now()); len(statuses) != 2 || statuses[1].Resource != "metadata/widgets.example.com" {
 		t.Errorf("statuses %+v", statuses)
 	}
 }

@@ -42,7 +42,7 @@ func (b *backoff) next(err error, lived time.Duration) time.Duration {
 		}
 	}
 	limit := maxDelay
-	if unreachable(err) {
+	if utilnet.IsConnectionRefused(err) {
 		limit = maxDelayUnreachable
 	}
 	delay := min(firstDelay<<min(b.failures, 16), limit)
@@ -56,10 +56,6 @@ func (b *backoff) next(err error, lived time.Duration) time.Duration {
 
 // jitter returns between half of d and d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
-
-func unreachable(err error) bool {
-	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) && !errors.Is(err, io.EOF)
-}
 
 // sleep waits, unless ctx is done before.
 func sleep(ctx context.Context, d time.Duration) {

@@ -37,12 +37,22 @@ type fakeServer struct {
 	faults    faults
 	random    *rand.Rand
 	// kicked counts the times that all watches were broken.
-	kicked        int
-	lists, opens  int
-	streams       int
-	openWatches   int
-	openedSince   []time.Time
-	lastWatchOpts metav1.ListOptions
+	kicked int
+	requests
+	openWatches int
+}
+
+// requests are what a server was asked.
+type requests struct {
+	lists, opens, streams int
+	watch                 metav1.ListOptions // of the last watch
+}
+
+// asked returns what the server was asked so far.
+func (s *fakeServer) asked() requests {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests
 }
 
 type serverEvent struct {
@@ -210,8 +220,7 @@ func (s *fakeServer) Watch(ctx context.Context, opts metav1.ListOptions) (EventR
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opens++
-	s.openedSince = append(s.openedSince, time.Now())
-	s.lastWatchOpts = opts
+	s.requests.watch = opts
 	if err := s.requestFaultLocked(); err != nil {
 		return nil, err
 	}
@@ -309,12 +318,14 @@ func (r *fakeReader) Next() (Event, error) {
 		r.again = nil
 		return e, nil
 	}
-	wake := time.AfterFunc(time.Minute, func() { // for the bookmark
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.changed.Broadcast()
-	})
-	defer wake.Stop()
+	for _, in := range []time.Duration{time.Minute, time.Until(r.ends)} { // for the bookmark, and the end
+		wake := time.AfterFunc(in, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.changed.Broadcast()
+		})
+		defer wake.Stop()
+	}
 	r.marked = time.Now()
 	for {
 		if e, err := r.nextLocked(); e != nil || err != nil {

@@ -228,7 +228,10 @@ type doneChecker struct {
 func (c doneChecker) Name() string          { return c.name }
 func (c doneChecker) Done() <-chan struct{} { return c.done }
 
-// describe names a handler for the live view.
+// describe names a handler for the live view: by itself, if it is a fmt.Stringer.
 func describe(handler clientcache.ResourceEventHandler) string {
+	if named, ok := handler.(fmt.Stringer); ok {
+		return named.String()
+	}
 	return fmt.Sprintf("%T", handler)
 }

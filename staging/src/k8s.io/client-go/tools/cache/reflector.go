@@ -105,7 +105,7 @@ func (r *reflector) run(ctx context.Context) {
 func (r *reflector) listAndWatch(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	dog := newWatchdog(func() { cancel(errSilent) })
+	dog := newWatchdog(cancel)
 	defer dog.stop()
 
 	reader, err := r.open(ctx, dog)
@@ -113,8 +113,8 @@ func (r *reflector) listAndWatch(ctx context.Context) error {
 		err = r.follow(reader, dog)
 		_ = reader.Close() // The error of a watch that has ended says nothing more.
 	}
-	if errors.Is(context.Cause(ctx), errSilent) {
-		return errSilent
+	if cause := context.Cause(ctx); errors.Is(cause, errSilent) || errors.Is(cause, errOverdue) {
+		return cause
 	}
 	return err
 }
@@ -316,11 +316,14 @@ func (r *reflector) setSilence(dog *watchdog) {
 type watchdog struct {
 	overdue, silent *time.Timer
 	limit           time.Duration
-	bark            func()
 }
 
-func newWatchdog(bark func()) *watchdog {
-	d := &watchdog{bark: bark, overdue: time.AfterFunc(time.Hour, bark), silent: time.AfterFunc(time.Hour, bark)}
+// newWatchdog returns a watchdog that waits for nothing yet.
+func newWatchdog(bark func(cause error)) *watchdog {
+	d := &watchdog{
+		overdue: time.AfterFunc(time.Hour, func() { bark(errOverdue) }),
+		silent:  time.AfterFunc(time.Hour, func() { bark(errSilent) }),
+	}
 	d.stop()
 	return d
 }
