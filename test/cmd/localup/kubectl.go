@@ -70,7 +70,8 @@ type kubectl struct {
 	c                *cluster
 }
 
-// applyExample applies the example and follows its rollout.
+// applyExample applies the example, follows its rollout, and shows how the Service's EndpointSlice
+// follows the Deployment's pods.
 func (k kubectl) applyExample(ctx context.Context, plane *controlplane.ControlPlane) error {
 	manifest := filepath.Join(k.c.dir, "example.yaml")
 	if err := os.WriteFile(manifest, exampleManifest, 0o600); err != nil {
@@ -92,6 +93,12 @@ func (k kubectl) applyExample(ctx context.Context, plane *controlplane.ControlPl
 	for _, args := range [][]string{
 		{"apply", "-f", manifest},
 		{"rollout", "status", "deployment/web", "--namespace=example", "--timeout=" + rolloutTimeout},
+		readyEndpoint(1),
+		{"get", "endpointslices", "--namespace=example"},
+		{"scale", "deployment/web", "--namespace=example", "--replicas=3"},
+		{"rollout", "status", "deployment/web", "--namespace=example", "--timeout=" + rolloutTimeout},
+		readyEndpoint(2),
+		{"get", "endpointslices", "--namespace=example"},
 		{"get", "pods", "--namespace=example", "--output=wide"},
 	} {
 		if err := k.run(ctx, args...); err != nil {
@@ -103,6 +110,12 @@ func (k kubectl) applyExample(ctx context.Context, plane *controlplane.ControlPl
 		}
 	}
 	return nil
+}
+
+// readyEndpoint is the command that waits until the Service has an endpoint with this index, ready.
+func readyEndpoint(index int) []string {
+	return []string{"wait", "endpointslices", "--namespace=example", "--selector=kubernetes.io/service-name=web",
+		fmt.Sprintf("--for=jsonpath={.endpoints[%d].conditions.ready}=true", index), "--timeout=" + rolloutTimeout}
 }
 
 func (k kubectl) run(ctx context.Context, args ...string) error {

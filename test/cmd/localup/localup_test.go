@@ -89,7 +89,7 @@ func TestLifeOfACluster(t *testing.T) {
 	}
 
 	out := mustCommand(t, append([]string{"up", on, "--nodes=2"}, freePorts(t)...)...)
-	for _, want := range []string{`deployment "web" successfully rolled out`, "2 fake nodes are Ready", "The cluster is up", "export KUBECONFIG="} {
+	for _, want := range []string{`deployment "web" successfully rolled out`, "endpointslice.discovery.k8s.io/web-", "2 fake nodes are Ready", "The cluster is up", "export KUBECONFIG="} {
 		if !strings.Contains(out, want) {
 			t.Errorf("up did not print %q", want)
 		}
