@@ -53,6 +53,8 @@ type Phase struct {
 	Heap       float64        `json:"heap"`
 	Writes     int            `json:"writes"`
 	Requests   map[string]int `json:"requests"`
+	// Lag is the 99th percentile of what Env.Observe was told, in seconds. 0: nothing was.
+	Lag float64 `json:"lag,omitempty"`
 }
 
 // total is the number of all requests.
@@ -71,6 +73,9 @@ func (r RunResult) String() string {
 	for _, p := range r.Phases {
 		fmt.Fprintf(&b, " | %s %.2fs cpu %.2fs peak %s heap %s requests %.0f (writes %d)",
 			p.Name, p.Seconds, p.CPUSeconds, mib(p.PeakRSS), mib(p.Heap), p.total(), p.Writes)
+		if p.Lag > 0 {
+			fmt.Fprintf(&b, " lag %.3fs", p.Lag)
+		}
 	}
 	if r.Error != "" {
 		fmt.Fprintf(&b, " | FAILED: %s", r.Error)
@@ -122,6 +127,9 @@ func (r *Report) Failed() []RunResult {
 	return failed
 }
 
+// lagMetric is the name of the metric that only some scenarios have.
+const lagMetric = "lag (p99)"
+
 // Metric is something that is compared.
 type Metric struct {
 	Name   string
@@ -140,6 +148,7 @@ func Metrics() []Metric {
 		{"Go heap", func(p Phase) float64 { return p.Heap }, mib},
 		{"requests", Phase.total, count},
 		{"writes", func(p Phase) float64 { return float64(p.Writes) }, count},
+		{lagMetric, func(p Phase) float64 { return p.Lag }, func(v float64) string { return fmt.Sprintf("%.3f s", v) }},
 	}
 }
 
@@ -191,7 +200,7 @@ func (r *Report) Rows() []Row {
 	return rows
 }
 
-// compare fills in the numbers; false when no round has both sides.
+// compare fills in the numbers; false when no round has both sides, or neither side has a lag.
 func (row *Row) compare(rounds map[int]map[string]Phase, base, other string) bool {
 	var bases, others, ratios []float64
 	for _, sides := range rounds {
@@ -210,6 +219,9 @@ func (row *Row) compare(rounds map[int]map[string]Phase, base, other string) boo
 		return false
 	}
 	row.Base, row.Other = median(bases), median(others)
+	if row.Metric.Name == lagMetric && row.Base == 0 && row.Other == 0 {
+		return false
+	}
 	if len(ratios) > 0 {
 		row.Compared = true
 		row.Ratio, row.Min, row.Max = median(ratios), slices.Min(ratios), slices.Max(ratios)

@@ -107,3 +107,33 @@ func TestSamplesOfThisProcess(t *testing.T) {
 		t.Errorf("memory %v, at its peak %v, %v", resident, peak, err)
 	}
 }
+
+func TestLag(t *testing.T) {
+	e := &Env{}
+	if got := e.takeLag(); got != 0 {
+		t.Errorf("lag %v of nothing, want 0", got)
+	}
+	for i := 200; i > 0; i-- {
+		e.Observe(time.Duration(i) * time.Second)
+	}
+	if got := e.takeLag(); got != 198 {
+		t.Errorf("lag %v, want the 198th of 200", got)
+	}
+	if got := e.takeLag(); got != 0 {
+		t.Errorf("lag %v of the next phase, want 0", got)
+	}
+	r := sample()
+	for _, row := range r.Rows() {
+		if row.Metric.Name == lagMetric {
+			t.Error("a scenario without a lag is told with one")
+		}
+	}
+	for i := range r.Runs {
+		for j := range r.Runs[i].Phases {
+			r.Runs[i].Phases[j].Lag = 2
+		}
+	}
+	if lag := row(t, r, lagMetric); lag.Ratio != 1 {
+		t.Errorf("got %+v", lag)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,12 +32,13 @@ func (e *Env) Measure(ctx context.Context, name string, f func(ctx context.Conte
 	for _, m := range e.running() {
 		before[m.Pid], _ = cpuSeconds(m.Pid) // one that has ended used nothing
 	}
+	e.takeLag()
 	from := time.Now()
 	if err := f(ctx); err != nil {
 		return err
 	}
 	to := time.Now()
-	p := phase{Phase: Phase{Name: name, Seconds: to.Sub(from).Seconds()}, from: from, to: to}
+	p := phase{Phase: Phase{Name: name, Seconds: to.Sub(from).Seconds(), Lag: e.takeLag()}, from: from, to: to}
 	for _, m := range e.running() {
 		cpu, err := cpuSeconds(m.Pid)
 		if err != nil {
@@ -59,6 +61,25 @@ func (e *Env) Measure(ctx context.Context, name string, f func(ctx context.Conte
 	defer e.mu.Unlock()
 	e.phases = append(e.phases, p)
 	return nil
+}
+
+// Observe records how long something took within a phase: the report compares the 99th percentile.
+func (e *Env) Observe(d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lags = append(e.lags, d.Seconds())
+}
+
+// takeLag returns the 99th percentile of what was observed since the last call, 0 of nothing.
+func (e *Env) takeLag() float64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	lags := slices.Sorted(slices.Values(e.lags))
+	e.lags = nil
+	if len(lags) == 0 {
+		return 0
+	}
+	return lags[(len(lags)*99+99)/100-1]
 }
 
 func (e *Env) running() []*cluster.Manager {

@@ -69,6 +69,7 @@ type Env struct {
 	// managers are those that run or have run.
 	managers []*cluster.Manager
 	phases   []phase
+	lags     []float64 // seconds, of the phase that is measured
 }
 
 // N is a number of objects, at least 1, as --scale makes it.

@@ -13,6 +13,7 @@ func All() []benchmark.Scenario {
 		atRest(),
 		scaleUp(),
 		rollOut(),
+		endpoints(),
 		statefulSet(),
 		jobs("jobs", 10),
 		jobs("jobs-in-turn", 1),
