@@ -27,6 +27,8 @@ type Plan struct {
 	Scale float64
 	// Log receives a line per run.
 	Log io.Writer
+	// Keep, if set, gets the report after each run: a run takes minutes, and may be the last.
+	Keep func(*Report) error
 }
 
 // Run runs all scenarios in all modes, in rounds of one run per side. A run that fails is part of the report; the others
@@ -41,6 +43,11 @@ func (p Plan) Run(ctx context.Context) (*Report, error) {
 					r.Round = round
 					report.Runs = append(report.Runs, r)
 					fmt.Fprintln(p.Log, r)
+					if p.Keep != nil {
+						if err := p.Keep(report); err != nil {
+							return report, err
+						}
+					}
 					if ctx.Err() != nil {
 						return report, context.Cause(ctx)
 					}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -27,21 +29,30 @@ func (r *Report) Save(dir string) error {
 	)
 }
 
+// Open reads the report in the folder; an error is os.ErrNotExist when there is none.
+func Open(dir string) (*Report, error) {
+	data, err := os.ReadFile(filepath.Join(dir, "result.json"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the earlier report: %w", err)
+	}
+	var r Report
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("reading the earlier report: %w", err)
+	}
+	return &r, nil
+}
+
 // MergeFile returns the report in the folder with the later one's runs in it; the later one alone if there is none.
 func MergeFile(dir string, later *Report) (*Report, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "result.json"))
+	earlier, err := Open(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return later, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the earlier report: %w", err)
-	}
-	var earlier Report
-	if err := json.Unmarshal(data, &earlier); err != nil {
-		return nil, fmt.Errorf("reading the earlier report: %w", err)
+		return nil, err
 	}
 	earlier.Merge(later)
-	return &earlier, nil
+	return earlier, nil
 }
 
 // SaveDocs writes benchmarks.md and benchmarks.svg into the folder.
@@ -64,6 +75,9 @@ func (r *Report) Markdown() string {
 			fmt.Fprintf(&b, "- mode `%s`: %s\n", mode.Name, title)
 		}
 	}
+	if load := r.loads(); load != "" {
+		fmt.Fprintf(&b, "- load average when runs began: %s; above the number of CPUs others worked, too, and times say little\n", load)
+	}
 	fmt.Fprintf(&b, "\nRatios are kcm to upstream, below 1 is less than upstream: the median of the rounds, and their range.\n\n")
 	fmt.Fprintf(&b, "![the ratios as a chart](benchmarks.svg)\n")
 	scenario := ""
@@ -82,6 +96,20 @@ func (r *Report) Markdown() string {
 		}
 	}
 	return b.String()
+}
+
+// loads is the range of the runs' load averages, "" if they are not known.
+func (r *Report) loads() string {
+	var loads []float64
+	for _, run := range r.Runs {
+		if load, err := strconv.ParseFloat(run.Load, 64); err == nil {
+			loads = append(loads, load)
+		}
+	}
+	if len(loads) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f–%.1f", slices.Min(loads), slices.Max(loads))
 }
 
 func upper(s string) string {

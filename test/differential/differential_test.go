@@ -29,13 +29,13 @@ func TestDifferential(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b, err := suite.binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range all {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			b, err := suite.binaries()
-			if err != nil {
-				t.Fatal(err)
-			}
 			for _, name := range s.Controllers {
 				if !slices.Contains(b.controllers, name) {
 					t.Skipf("kcm does not have %s yet", name)

@@ -37,6 +37,7 @@ type options struct {
 	scale          float64
 	modes          string
 	list, docs     bool
+	render         bool
 	out            string
 	merge          bool
 	upstream, ours string
@@ -51,6 +52,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.modes, "modes", "equal,defaults", "modes to run, separated by commas")
 	flags.BoolVar(&o.list, "list", false, "list the scenarios and end")
 	flags.BoolVar(&o.docs, "docs", false, "also write docs/benchmarks.md and docs/benchmarks.svg")
+	flags.BoolVar(&o.render, "render", false, "run nothing: show the results that --out has")
 	flags.BoolVar(&o.merge, "merge", false, "keep the results of other scenarios that the JSON file has")
 	flags.StringVar(&o.out, "out", "_output/benchmark", "folder for result.json and result.svg")
 	flags.StringVar(&o.upstream, "upstream", "", "upstream's binary (default: built by hack/tools/build.sh)")
@@ -83,23 +85,11 @@ func run(ctx context.Context, args []string) error {
 		}
 		return nil
 	}
-	plan, err := o.plan(ctx)
+	report, err := o.report(ctx)
 	if err != nil {
 		return err
-	}
-	report, err := plan.Run(ctx)
-	if err != nil {
-		return err
-	}
-	if o.merge {
-		if report, err = benchmark.MergeFile(o.out, report); err != nil {
-			return err
-		}
 	}
 	report.WriteTable(os.Stdout)
-	if err := report.Save(o.out); err != nil {
-		return err
-	}
 	if o.docs {
 		if err := report.SaveDocs("docs"); err != nil {
 			return err
@@ -109,6 +99,32 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("%d runs failed, the first: %s", len(failed), failed[0])
 	}
 	return nil
+}
+
+// report runs what is asked for, or reads what was, and leaves it in o.out after each run.
+func (o options) report(ctx context.Context) (*benchmark.Report, error) {
+	if o.render {
+		return benchmark.Open(o.out)
+	}
+	plan, err := o.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	earlier, err := benchmark.Open(o.out)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	plan.Keep = func(r *benchmark.Report) error { return r.Save(o.out) }
+	if o.merge && earlier != nil {
+		plan.Keep = func(r *benchmark.Report) error {
+			earlier.Merge(r)
+			return earlier.Save(o.out)
+		}
+	}
+	if _, err := plan.Run(ctx); err != nil {
+		return nil, err
+	}
+	return benchmark.Open(o.out)
 }
 
 // plan finds binaries, scenarios and modes. Scenarios that are named must be possible; of all, the possible ones run.
