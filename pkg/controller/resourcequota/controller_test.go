@@ -244,6 +244,9 @@ func TestBrokenResource(t *testing.T) {
 			!strings.Contains(events[0], "conversion webhook is down") {
 			c.t.Errorf("events %q", events)
 		}
+		if failing := c.c.primary.Record().FailingCount + c.c.priority.Record().FailingCount; failing != 0 {
+			c.t.Errorf("%d quotas are retried: they are to wait for the resource", failing)
+		}
 		if got := unsynced(c.t); got != 1 {
 			c.t.Errorf("%v resources are unsynced by the metric", got)
 		}
@@ -514,7 +517,7 @@ func TestMonitorsLeaveNothing(t *testing.T) {
 		metadata.Shutdown()
 	}()
 	round := func(i int) {
-		found = []schema.GroupVersionResource{gvr(fmt.Sprintf("g%d.example.com", i%50), "v1", "widgets")}
+		found = []schema.GroupVersionResource{gvr(fmt.Sprintf("g%d.example.com", i), "v1", "widgets")}
 		if err := c.discover(ctx, discover); err != nil {
 			t.Fatal(err)
 		}
@@ -531,7 +534,7 @@ func TestMonitorsLeaveNothing(t *testing.T) {
 	}
 	goroutines, heap := settled(t, 0)
 	for i := range 1000 {
-		round(i)
+		round(100 + i)
 	}
 	after, heapAfter := settled(t, goroutines)
 	t.Logf("goroutines %d, then %d; heap %d KiB, then %d KiB", goroutines, after, heap>>10, heapAfter>>10)

@@ -183,7 +183,7 @@ func TestDeletesReplenish(t *testing.T) {
 	ns := env.Namespace(t, "replenish")
 	createQuota(t, env.Client, ns, "q", hard("pods=5", "services=5", "services.nodeports=3", "count/configmaps=20"))
 	waitUsed(t, env, ns, "q", "pods=0", "services=0", "count/configmaps=0")
-	const rounds = 30
+	const rounds = 10
 	for range rounds {
 		for i := range 3 {
 			mustPod(t, env, ns, pod(fmt.Sprintf("p%d", i)))
