@@ -117,6 +117,7 @@ func TestPlanMaxUnavailableAndUnavailableOldPods(t *testing.T) {
 		{"ordered, highest unavailable", newSet(3), 0, "r r u", false, ""},
 		{"ordered, two unavailable", newSet(5), 0, "r r r u u", false, ""},
 		{"parallel, highest going", newSet(3, parallel), 0, "r r g", false, ""},
+		{"parallel, highest failed and going", newSet(3, parallel), 0, "r r x", false, ""},
 		{"ordered, highest going", newSet(3), 0, "r r g", false, ""},
 		{"parallel, 3, one going, one crash-looping", newSet(5, up(3, parallel)...), 0, "r r r c g", false, "remove 3, remove 2"},
 		{"parallel, within minReadySeconds", newSet(3, parallel, minReady(10)), 0, "r r m", false, "remove 2"},

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var letters = []string{"-", "r", "R", "m", "M", "u", "U", "p", "P", "g", "G", "f", "F", "X", "c", "b", "!r", "!b", "!u"}
+var letters = []string{"-", "r", "R", "m", "M", "u", "U", "p", "P", "g", "G", "f", "F", "x", "X", "c", "b", "!r", "!b", "!u"}
 
 func drawSet(t *rapid.T) *apps.StatefulSet {
 	set := newSet(rapid.IntRange(0, 7).Draw(t, "replicas"), startingAt(int32(rapid.IntRange(0, 2).Draw(t, "start"))),
