@@ -22,6 +22,7 @@ import (
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/informers"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/metadata/metadatainformer"
 	cachemetrics "github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/cache/metrics"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/wire"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/clientbuilder"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/informerfactory"
 )
@@ -87,11 +88,12 @@ func CreateControllerContext(s *config.CompletedConfig, rootClientBuilder, clien
 	}
 
 	informerName := newInformerName()
+	sources := wire.NewSources(client.CoreV1().RESTClient(), wire.NewKinds(), wire.NewTable())
 	typed := informers.NewSharedInformerFactoryWithOptions(client, resync(),
-		informers.WithTransform(trimManagedFields),
+		informers.WithTransform(trimManagedFields), informers.WithSources(sources.Typed),
 		informers.WithInformerName(informerName), informers.WithMetricsProvider(cachemetrics.Legacy()))
 	metadata := metadatainformer.NewSharedInformerFactoryWithOptions(metadataClient, resync(),
-		metadatainformer.WithTransform(trimManagedFields))
+		metadatainformer.WithTransform(trimManagedFields), metadatainformer.WithSources(sources.Metadata))
 
 	return ControllerContext{
 		RootClientBuilder:               rootClientBuilder,

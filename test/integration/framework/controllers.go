@@ -5,6 +5,7 @@ package framework
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/informers"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/metadata/metadatainformer"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/wire"
 	"github.com/kcm-dev/kcm/test/controlplane"
 )
 
@@ -40,6 +42,7 @@ type Controllers struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	via    func(*rest.Config) *rest.Config
+	guard  func(http.RoundTripper) http.RoundTripper
 
 	mu sync.Mutex
 	// mu guards the following fields.
@@ -60,7 +63,8 @@ type ControllersOptions struct {
 // test, which fails unless all Run functions return in time and every
 // goroutine that was started by or for them has ended.
 //
-// Objects from the informers come without managedFields, as in the manager.
+// Objects from the informers come without what package wire drops, as in the manager, and a controller
+// that writes one back without what was dropped fails the test.
 // With KUBE_CACHE_MUTATION_DETECTOR=true in the environment, changes of cached
 // objects panic.
 func (e *Env) Controllers(t testing.TB, opts ControllersOptions) *Controllers {
@@ -80,12 +84,15 @@ func (e *Env) Controllers(t testing.TB, opts ControllersOptions) *Controllers {
 	cfg := e.ConfigFor(controlplane.ManagerUser)
 	cfg.UserAgent = "shared-informers"
 	cfg = c.via(cfg)
-	c.Informers = informers.NewSharedInformerFactoryWithOptions(newClient(t, cfg), opts.Resync, informers.WithTransform(trim))
+	client, kinds := newClient(t, cfg), wire.NewKinds()
+	c.guard = kinds.Guard(func(err error) { t.Errorf("an object was written as a cache had it: %v", err) })
+	sources := wire.NewSources(client.CoreV1().RESTClient(), kinds, wire.NewTable())
+	c.Informers = informers.NewSharedInformerFactoryWithOptions(client, opts.Resync, informers.WithTransform(trim), informers.WithSources(sources.Typed))
 	metadataClient, err := metadata.NewForConfig(cfg)
 	if err != nil {
 		t.Fatalf("making a metadata client: %v", err)
 	}
-	c.Metadata = metadatainformer.NewSharedInformerFactoryWithOptions(metadataClient, opts.Resync, metadatainformer.WithTransform(trim))
+	c.Metadata = metadatainformer.NewSharedInformerFactoryWithOptions(metadataClient, opts.Resync, metadatainformer.WithTransform(trim), metadatainformer.WithSources(sources.Metadata))
 	t.Cleanup(c.Stop)
 	c.owned = ownGoroutines(t) // last: what constructors start is owned, too
 	return c
@@ -108,7 +115,9 @@ func (c *Controllers) Client(serviceAccount string) kubernetes.Interface {
 
 // Config returns the config of a controller's service account.
 func (c *Controllers) Config(serviceAccount string) *rest.Config {
-	return c.via(c.env.ServiceAccountConfig(serviceAccount))
+	cfg := c.via(c.env.ServiceAccountConfig(serviceAccount))
+	cfg.Wrap(c.guard)
+	return cfg
 }
 
 // Run starts a controller: run must return once its context is done. The
