@@ -4,6 +4,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -245,7 +246,7 @@ func (s *Stage) setPods(ctx context.Context, p Pods, namespace string) error {
 	return nil
 }
 
-// firstPods returns the first so many pods: those that exist, run and are not to be deleted, oldest first.
+// firstPods returns the first so many pods: those that exist, run and are not to be deleted, by node and name.
 func (s *Stage) firstPods(ctx context.Context, count int, namespace string, matches func(*corev1.Pod) bool) (sets.Set[types.UID], error) {
 	list, err := s.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -257,7 +258,9 @@ func (s *Stage) firstPods(ctx context.Context, count int, namespace string, matc
 	if len(pods) < count {
 		return nil, fmt.Errorf("there are %d such pods, want %d: wait for them first", len(pods), count)
 	}
-	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(pods, func(a, b corev1.Pod) int {
+		return cmp.Or(strings.Compare(a.Spec.NodeName, b.Spec.NodeName), strings.Compare(a.Name, b.Name))
+	})
 	chosen := sets.New[types.UID]()
 	for _, pod := range pods[:count] {
 		chosen.Insert(pod.UID)
