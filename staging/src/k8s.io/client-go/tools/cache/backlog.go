@@ -218,6 +218,9 @@ func (b *backlog) step(batch []notification, n int) []notification {
 		if _, told := w.changed[l.key]; told {
 			continue
 		}
+		if _, waits := b.records[l.key]; waits {
+			continue // It has changed before a resync began.
+		}
 		if w.kind == initialWalk {
 			batch = append(batch, notification{kind: added, obj: l.value.obj, initial: true})
 		} else {

@@ -300,6 +300,9 @@ func (h *modelHandler) OnUpdate(oldObj, newObj any) {
 	if have := h.view[key]; have != before {
 		h.m.t.Errorf("updated %s from %p to %p, but %p is known", key, before, pod, have)
 	}
+	if pod.Generation < before.Generation && !h.m.restored {
+		h.m.t.Errorf("%s went back from generation %d to %d", key, before.Generation, pod.Generation)
+	}
 	if before.UID != pod.UID {
 		h.m.t.Errorf("updated %s from UID %s to %s", key, before.UID, pod.UID)
 	}
