@@ -142,8 +142,6 @@ func TestIsDoomed(t *testing.T) {
 		{"one of a pod that is gone", drop, []claim{held(), held(gone)}, true},
 		{"one of a pod that is gone, others missing", drop, []claim{{}, held(gone)}, true},
 		{"without UID", drop, []claim{held(ref("v1", "Pod", "web-0", ""))}, true},
-		{"stale set, kept by the policy of today", keep, keep, false, []metav1.OwnerReference{set("older", true)}, "StatefulSet/web/older*", upToDate},
-		{"stale pod, remains", keep, drop, false, []metav1.OwnerReference{pod("older", true)}, "Pod/web-0/older*", upToDate},
 		{"another pod's", drop, []claim{held(ref("v1", "Pod", "web-1", "gone", true))}, false},
 		{"the set's", drop, []claim{held(ref("apps/v1", "StatefulSet", "web", "set-uid", true))}, false},
 		{"claims are kept", keep, []claim{held(gone)}, false},
