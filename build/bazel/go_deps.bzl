@@ -973,6 +973,14 @@ def go_dependencies():
         version = "v0.21.1",
     )
     go_repository(
+        name = "com_github_robfig_cron_v3",
+        build_file_generation = "clean",
+        build_file_proto_mode = "disable_global",
+        importpath = "github.com/robfig/cron/v3",
+        sum = "h1:WdRxkvbJztn8LMz/QEvLN5sBU+xKpSqwwUO1Pjr4qDs=",
+        version = "v3.0.1",
+    )
+    go_repository(
         name = "com_github_rogpeppe_fastuuid",
         build_file_generation = "clean",
         build_file_proto_mode = "disable_global",
@@ -1362,6 +1370,14 @@ def go_dependencies():
         build_file_proto_mode = "disable_global",
         importpath = "k8s.io/controller-manager",
         sum = "h1:i6v/0wHbTNnUfi2HTFcoZRCitZk+pyFi90FdUs+u8+E=",
+        version = "v0.37.2",
+    )
+    go_repository(
+        name = "io_k8s_endpointslice",
+        build_file_generation = "clean",
+        build_file_proto_mode = "disable_global",
+        importpath = "k8s.io/endpointslice",
+        sum = "h1:sKKzhCXpPaEbc0d7nYHDh9beabNxpcMmc/I5SlHFB88=",
         version = "v0.37.2",
     )
     go_repository(
