@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 
@@ -115,39 +116,29 @@ func (s *syncer) mendPod(ctx context.Context, replica *replica) error {
 	return err
 }
 
+// mendPodItself patches: the Pod in the cache lacks fields that an update would take away.
 func (s *syncer) mendPodItself(ctx context.Context, replica *replica) (changed bool, err error) {
-	pods := s.client.CoreV1().Pods(s.set.Namespace)
 	pod := replica.pod
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if identityMatches(pod, replica.ordinal) && storageMatches(s.set, pod, replica.ordinal) {
-			return nil
-		}
-		changed = true
-		mended := pod.DeepCopy()
-		setIdentity(mended, replica.ordinal)
-		if !storageMatches(s.set, mended, replica.ordinal) {
-			setStorage(s.set, mended, replica.ordinal)
-			if err := s.createClaims(ctx, replica, pod.Name); err != nil {
-				return err
-			}
-		}
-		written, err := pods.Update(ctx, mended, metav1.UpdateOptions{})
-		if err == nil {
-			s.wrote(v1.Resource("pods"), written)
-			replica.pod = written
-			return nil
-		}
-		if apierrors.IsConflict(err) {
-			if live, getErr := pods.Get(ctx, pod.Name, metav1.GetOptions{}); getErr == nil && live.UID == pod.UID {
-				pod = live
-			}
-		}
-		return err
-	})
-	if err != nil {
-		err = fmt.Errorf("updating pod %s: %w", pod.Name, err)
+	mounted := storageMatches(s.set, pod, replica.ordinal)
+	if mounted && identityMatches(pod, replica.ordinal) {
+		return false, nil
 	}
-	return changed, err
+	if !mounted {
+		if err := s.createClaims(ctx, replica, pod.Name); err != nil {
+			return true, fmt.Errorf("updating pod %s: %w", pod.Name, err)
+		}
+	}
+	patch, err := mendingPatch(s.set, pod, replica.ordinal, mounted)
+	if err != nil {
+		return true, fmt.Errorf("updating pod %s: %w", pod.Name, err)
+	}
+	written, err := s.client.CoreV1().Pods(s.set.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return true, fmt.Errorf("updating pod %s: %w", pod.Name, err)
+	}
+	s.wrote(v1.Resource("pods"), written)
+	replica.pod = written
+	return true, nil
 }
 
 // removePod deletes exactly the replica's Pod.

@@ -4,7 +4,7 @@
 // Package statefulset gives the Pods of a StatefulSet names, storage and an order that last.
 //
 // It watches StatefulSets, Pods, PersistentVolumeClaims and ControllerRevisions. It writes
-// Pods (create, update, delete, adopt, release), claims (create, and their owners), the
+// Pods (create, patch, delete, adopt, release), claims (create, and their owners), the
 // set's history (package history), its status, and events on it.
 //
 // Vocabulary. Replica: one ordinal of the range [start, start+replicas), with its Pod if

@@ -4,6 +4,7 @@
 package statefulset
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,6 +124,29 @@ func storageMatches(set *apps.StatefulSet, pod *v1.Pod, ordinal int) bool {
 		}
 	}
 	return true
+}
+
+// mendingPatch returns the strategic merge patch that gives exactly this Pod its labels
+// and, unless it has them, its claims.
+func mendingPatch(set *apps.StatefulSet, pod *v1.Pod, ordinal int, mounted bool) ([]byte, error) {
+	patch := map[string]any{"metadata": map[string]any{
+		"uid":    pod.UID,
+		"labels": map[string]string{apps.StatefulSetPodNameLabel: pod.Name, apps.PodIndexLabel: strconv.Itoa(ordinal)},
+	}}
+	if !mounted {
+		var volumes []any
+		for i := range set.Spec.VolumeClaimTemplates {
+			template := &set.Spec.VolumeClaimTemplates[i]
+			volumes = append(volumes, map[string]any{
+				"name":                  template.Name,
+				"persistentVolumeClaim": map[string]string{"claimName": claimName(set, template, ordinal)},
+				// Another source of a volume of this name gives way.
+				"$retainKeys": []string{"name", "persistentVolumeClaim"},
+			})
+		}
+		patch["spec"] = map[string]any{"volumes": volumes}
+	}
+	return json.Marshal(patch)
 }
 
 func isCreated(pod *v1.Pod) bool {

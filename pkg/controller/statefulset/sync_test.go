@@ -228,7 +228,7 @@ func TestStatusIsWrittenAfterAFailure(t *testing.T) {
 	}{
 		{"create", "create", "pods", func(*fixture) {}, "Warning FailedCreate Create Pod web-0 in StatefulSet web failed error: "},
 		{"claim", "create", "persistentvolumeclaims", func(*fixture) {}, "Warning FailedCreate Create Claim data-web-0 for Pod web-0 in StatefulSet web failed error: "},
-		{"update", "update", "pods", func(f *fixture) {
+		{"update", "patch", "pods", func(f *fixture) {
 			f.settle()
 			pod := f.pods()[0]
 			delete(pod.Labels, apps.PodIndexLabel)
@@ -341,22 +341,35 @@ func TestPodGoneBeforeItsDeletion(t *testing.T) {
 	}
 }
 
-func TestConflictOfAPodUpdateIsTriedAgain(t *testing.T) {
-	f := newFixture(t, newSet(1))
+func TestPodsAreMendedUnderTheirUID(t *testing.T) {
+	f := newFixture(t, newSet(1, withClaim))
 	f.settle()
 	f.told()
 	pod := f.pods()[0]
 	delete(pod.Labels, apps.StatefulSetPodNameLabel)
+	pod.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}, {Name: "other"}}
 	f.update(pod)
-	f.fail("update", "pods", 1, apierrors.NewConflict(v1.Resource("pods"), "web-0", errors.New("boom")))
 	if err := f.syncWeb(); err != nil {
 		t.Fatal(err)
+	}
+	if got := f.requests(); got != "patch pods web-0" {
+		t.Errorf("sent %s", got)
 	}
 	if told := f.told(); len(told) != 1 || told[0] != "Normal SuccessfulUpdate Update Pod web-0 in StatefulSet web successful" {
 		t.Errorf("told %v", told)
 	}
-	if f.pods()[0].Labels[apps.StatefulSetPodNameLabel] != "web-0" {
-		t.Error("not mended")
+	for _, action := range f.client.Actions() {
+		if patch, ok := action.(core.PatchAction); ok && !strings.Contains(string(patch.GetPatch()), `"uid":"`+string(pod.UID)+`"`) {
+			t.Errorf("patch without the UID: %s", patch.GetPatch())
+		}
+	}
+	mended := f.pods()[0]
+	if !identityMatches(mended, 0) || !storageMatches(f.web(), mended, 0) || len(mended.Spec.Volumes) != 2 || mended.Spec.Volumes[0].EmptyDir != nil || mended.Labels["app"] != "web" {
+		t.Errorf("mended to %+v", mended)
+	}
+	f.refresh()
+	if err := f.syncWeb(); err != nil || f.requests() != "" {
+		t.Errorf("sent again %s: %v", f.requests(), err)
 	}
 }
 
