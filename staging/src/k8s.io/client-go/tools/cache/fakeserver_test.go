@@ -44,8 +44,8 @@ type fakeServer struct {
 
 // requests are what a server was asked.
 type requests struct {
-	lists, opens, streams int
-	watch                 metav1.ListOptions // of the last watch
+	lists, probes, opens, streams int
+	watch                         metav1.ListOptions // of the last watch
 }
 
 // asked returns what the server was asked so far.
@@ -71,6 +71,7 @@ type faults struct {
 	stall                  int  // of a watch, for ever, before each event
 	duplicate, rewind      int  // of an event, of a watch when it is opened
 	delay                  int
+	tellsFuture            bool // of a watch from a version that is still to come
 	pageSize               int
 }
 
@@ -186,7 +187,11 @@ func (s *fakeServer) requestFaultLocked() error {
 func (s *fakeServer) List(_ context.Context, opts metav1.ListOptions) (Page, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lists++
+	if opts.Limit == 1 {
+		s.probes++
+	} else {
+		s.lists++
+	}
 	if err := s.requestFaultLocked(); err != nil {
 		return Page{}, err
 	}
@@ -207,7 +212,7 @@ func (s *fakeServer) List(_ context.Context, opts metav1.ListOptions) (Page, err
 	}
 	page := Page{ResourceVersion: strconv.Itoa(version)}
 	for i, name := range names {
-		if opts.Limit > 0 && i == s.faults.pageSize {
+		if opts.Limit > 0 && i == min(int(opts.Limit), s.faults.pageSize) {
 			page.Continue = fmt.Sprintf("%d %s", version, names[i-1])
 			break
 		}
@@ -242,7 +247,7 @@ func (s *fakeServer) Watch(ctx context.Context, opts metav1.ListOptions) (EventR
 			return nil, apierrors.NewBadRequest("a watch needs a version here")
 		case at < s.compacted:
 			return nil, apierrors.NewResourceExpired("too old resource version")
-		case at > s.version:
+		case at > s.version && s.faults.tellsFuture:
 			tooLarge := apierrors.NewTimeoutError("Too large resource version", 1)
 			tooLarge.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
 			return nil, tooLarge

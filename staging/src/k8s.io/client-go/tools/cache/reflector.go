@@ -72,7 +72,10 @@ type reflector struct {
 	streamFailures int
 	// bookmarks says that the source sends bookmarks.
 	bookmarks bool
-	batch     []Event
+	// doubtful says that the last watch has not ended in order: the server may have been restored from
+	// a backup in between.
+	doubtful bool
+	batch    []Event
 }
 
 func newReflector(source Source, sink sink, life *life) *reflector {
@@ -91,6 +94,7 @@ func (r *reflector) run(ctx context.Context) {
 		if why := relistAfter(err); why != notNeeded {
 			r.relist = why
 		}
+		r.doubtful = !ordinary(err)
 		delay := backoff.next(err, time.Since(began))
 		r.life.ended(err)
 		if !ordinary(err) {
@@ -135,6 +139,8 @@ func (r *reflector) open(ctx context.Context, dog *watchdog) (EventReader, error
 		if err := r.listPages(ctx); err != nil {
 			return nil, err
 		}
+	} else if err := r.checkHistory(ctx); err != nil {
+		return nil, err
 	}
 	timeout := watchTimeout()
 	reader, err := r.source.Watch(ctx, metav1.ListOptions{
@@ -149,6 +155,22 @@ func (r *reflector) open(ctx context.Context, dog *watchdog) (EventReader, error
 	dog.deadline(timeout + overdue)
 	r.setSilence(dog)
 	return reader, nil
+}
+
+// checkHistory finds out whether the server has gone back behind the version at which the watch is to
+// go on. The server itself would not say so: it would keep a watch from the future open, and silent.
+func (r *reflector) checkHistory(ctx context.Context) error {
+	if !r.doubtful || r.opaque {
+		return nil
+	}
+	page, err := r.source.List(ctx, metav1.ListOptions{Limit: 1})
+	switch {
+	case err != nil:
+		return fmt.Errorf("asking for the present version: %w", err)
+	case newer(r.version, page.ResourceVersion):
+		return errWentBack
+	}
+	return nil
 }
 
 func watchTimeout() time.Duration { return minWatchTimeout + rand.N(minWatchTimeout) }

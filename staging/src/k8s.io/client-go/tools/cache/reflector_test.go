@@ -6,6 +6,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"sync"
@@ -258,7 +259,10 @@ func TestGone(t *testing.T) {
 
 // After etcd was restored from a backup everything is taken anew, even what has the same version.
 func TestRestoredFromBackup(t *testing.T) {
-	for name, f := range map[string]faults{"stream": {}, "pages": {noStreams: true}} {
+	for name, f := range map[string]faults{
+		"stream": {}, "pages": {noStreams: true},
+		"stream, told by the watch": {tellsFuture: true}, "pages, told by the watch": {noStreams: true, tellsFuture: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			live(t, func(s *fakeServer, _ *Informer) { s.set(f) }, func(t *testing.T, s *fakeServer, i *Informer, h *recorder) {
 				s.write("a")
@@ -336,7 +340,7 @@ func TestNoBusyLoop(t *testing.T) {
 					time.Sleep(time.Second)
 					s.write("b")
 				}
-				if n := s.asked().opens + s.asked().lists; n > tc.most || n < 3 {
+				if n := s.asked().opens + s.asked().lists + s.asked().probes; n > tc.most || n < 3 {
 					t.Errorf("%d requests in %d minutes, want no more than %d", n, minutes, tc.most)
 				}
 				s.set(faults{})
@@ -440,6 +444,54 @@ func TestTransform(t *testing.T) {
 		}
 		if _, ok, _ := i.GetStore().GetByKey("ns1/bad"); !ok {
 			t.Error("bad is missing")
+		}
+	})
+}
+
+func TestRelistAfter(t *testing.T) {
+	tooLarge := apierrors.NewTimeoutError("Too large resource version", 1)
+	tooLarge.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+	for _, tc := range []struct {
+		err  error
+		want reason
+	}{
+		{io.EOF, notNeeded},
+		{syscall.ECONNREFUSED, notNeeded},
+		{apierrors.NewTimeoutError("slow", 1), notNeeded},
+		{apierrors.NewTooManyRequests("slow down", 1), notNeeded},
+		{fmt.Errorf("watching: %w", apierrors.NewResourceExpired("old")), reasonExpired},
+		{apierrors.NewGone("old"), reasonExpired},
+		{fmt.Errorf("watching: %w", tooLarge), reasonTooLarge},
+		{fmt.Errorf("reading: %w", errWentBack), reasonWentBack},
+	} {
+		if got := relistAfter(tc.err); got != tc.want {
+			t.Errorf("%v: %q, want %q", tc.err, got, tc.want)
+		}
+	}
+}
+
+// A watch that goes on from further back than was asked for shows nothing of what is past.
+func TestRewoundWatch(t *testing.T) {
+	live(t, nil, func(t *testing.T, s *fakeServer, i *Informer, h *recorder) {
+		for range 3 {
+			s.write("a")
+			synctest.Wait()
+		}
+		expect(t, h, "add a@2", "update a@2 a@3", "update a@3 a@4")
+		s.set(faults{rewind: 100, delay: 100})
+		s.kick()
+		time.Sleep(2 * time.Second)
+		s.set(faults{})
+		time.Sleep(time.Minute)
+		s.write("b")
+		synctest.Wait()
+		for _, told := range h.take() {
+			if told != "update a@4 a@4" && told != "add b@5" {
+				t.Errorf("told %q", told)
+			}
+		}
+		if n := i.Status(time.Now()).Lists["version went back"]; n != 1 {
+			t.Errorf("%d lists because the version went back, want 1", n)
 		}
 	})
 }
