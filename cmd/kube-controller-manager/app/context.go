@@ -147,6 +147,14 @@ func (cc ControllerContext) resetRESTMapper(ctx context.Context) {
 	}
 }
 
+// managerName is the name under which this manager's informers report their metrics.
+func (cc ControllerContext) managerName() string {
+	if cc.informerName == nil {
+		return managerName
+	}
+	return cc.informerName.Name()
+}
+
 // release waits until all informers, whose contexts are done, have stopped.
 func (cc ControllerContext) release() {
 	cc.InformerFactory.Shutdown()

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	k8smetrics "k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
+
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/cache"
 )
 
@@ -95,5 +98,48 @@ func TestInformerCheck(t *testing.T) {
 				t.Errorf("check: %v, want an error: %t", err, tc.unhealthy)
 			}
 		})
+	}
+}
+
+func TestInformerMetrics(t *testing.T) {
+	now := time.Now()
+	v := &informerView{}
+	v.show(reported{{
+		Resource: "pods", Objects: 42, Bytes: 4200, Events: 7, Watches: 3, Watching: &now, LastSign: &now,
+		Lists: map[string]int{"first": 1, "expired": 2},
+	}}, reported{{Resource: "metadata/secrets", Objects: 1}})
+	registry := k8smetrics.NewKubeRegistry()
+	collector := newInformerCollector()
+	registry.CustomMustRegister(collector)
+	collector.add(v, "manager-2")
+	want := `
+# HELP kcm_informer_lists_total [ALPHA] How often all objects were listed, and why.
+# TYPE kcm_informer_lists_total counter
+kcm_informer_lists_total{name="manager-2",reason="expired",resource="pods"} 2
+kcm_informer_lists_total{name="manager-2",reason="first",resource="pods"} 1
+# HELP kcm_informer_objects [ALPHA] Number of objects in the cache.
+# TYPE kcm_informer_objects gauge
+kcm_informer_objects{name="manager-2",resource="metadata/secrets"} 1
+kcm_informer_objects{name="manager-2",resource="pods"} 42
+# HELP kcm_informer_bytes [ALPHA] About how many bytes of memory the cached objects take.
+# TYPE kcm_informer_bytes gauge
+kcm_informer_bytes{name="manager-2",resource="metadata/secrets"} 0
+kcm_informer_bytes{name="manager-2",resource="pods"} 4200
+# HELP kcm_informer_watching [ALPHA] 1 while a watch is open.
+# TYPE kcm_informer_watching gauge
+kcm_informer_watching{name="manager-2",resource="metadata/secrets"} 0
+kcm_informer_watching{name="manager-2",resource="pods"} 1
+# HELP kcm_informer_events_total [ALPHA] Number of events that watches have brought, bookmarks included.
+# TYPE kcm_informer_events_total counter
+kcm_informer_events_total{name="manager-2",resource="metadata/secrets"} 0
+kcm_informer_events_total{name="manager-2",resource="pods"} 7
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "kcm_informer_lists_total", "kcm_informer_objects",
+		"kcm_informer_bytes", "kcm_informer_watching", "kcm_informer_events_total"); err != nil {
+		t.Error(err)
+	}
+	collector.remove(v)
+	if families, err := registry.Gather(); err != nil || len(families) != 0 {
+		t.Errorf("after the manager has gone: %v, %v", families, err)
 	}
 }

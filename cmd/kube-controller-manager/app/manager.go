@@ -100,6 +100,8 @@ func (m *manager) serveAndLead(ctx context.Context, recorder resourcelock.EventR
 		return err
 	}
 	m.informers.show(cc.typedFactory, cc.metadataFactory)
+	collectInformers().add(&m.informers, cc.managerName())
+	defer collectInformers().remove(&m.informers)
 	defer cc.release()
 	defer stop()
 	if err := m.warm(background, cc); err != nil {
