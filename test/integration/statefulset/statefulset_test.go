@@ -388,7 +388,6 @@ func testOldEncoding(t *testing.T, env *framework.Env) {
 	if err := env.Client.AppsV1().ControllerRevisions(c.ns).Delete(t.Context(), old.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c.waitSet("its revision back", func(*apps.StatefulSet) bool { return true })
 	older := old.DeepCopy()
 	older.ObjectMeta = metav1.ObjectMeta{Name: "web-older", Labels: old.Labels, Annotations: old.Annotations, OwnerReferences: old.OwnerReferences}
 	older.Revision = 7
@@ -403,6 +402,13 @@ func testOldEncoding(t *testing.T, env *framework.Env) {
 	for _, pod := range before {
 		c.patchPod(pod.Name, `{"metadata":{"labels":{"controller-revision-hash":"web-older"}}}`)
 	}
+	wakes := 0
+	env.WaitFor(t, "the controller to know the older revision", timeout, func(ctx context.Context) (bool, error) {
+		wakes++ // no event tells of a revision
+		c.patch(fmt.Sprintf(`{"metadata":{"annotations":{"wake":"%d"}}}`, wakes))
+		set, err := env.Client.AppsV1().StatefulSets(c.ns).Get(ctx, "web", metav1.GetOptions{})
+		return err == nil && set.Status.UpdateRevision == "web-older", err
+	})
 	c.patch(`{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`)
 	c.waitSet("the older revision", func(set *apps.StatefulSet) bool { return set.Status.UpdateRevision == "web-older" })
 	c.waitComplete(2)
