@@ -13,6 +13,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // fuzzed are the types whose decoders differ: pods, a type of which more than metadata is dropped,
@@ -90,6 +92,11 @@ func TestMutatedBytes(t *testing.T) {
 	}
 }
 
+// nested is a field with a message.
+func nested(num protowire.Number, msg []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), msg)
+}
+
 func mutate(random *rand.Rand, raw []byte) []byte {
 	b := append([]byte(nil), raw...)
 	for range 1 + random.Intn(3) {
@@ -134,7 +141,15 @@ func TestOddEncodings(t *testing.T) {
 		"empty creation time":    {0x0a, 2, 0x42, 0},
 		"creation time is wrong": {0x0a, 4, 0x42, 2, 0x08, 0xff},
 		"group":                  {0x0b, 0x0c},
+		"volume source twice":    nested(2, nested(1, append(nested(2, nested(19, nil)), nested(2, nested(10, nil))...))),
+		"address twice":          nested(3, nested(12, append(nested(1, []byte("a")), nested(1, []byte("b"))...))),
+		"address and more":       nested(3, nested(12, append(nested(1, []byte("a")), nested(7, []byte("b"))...))),
+		"template twice":         nested(2, append(nested(3, nested(1, nested(1, []byte("n")))), nested(3, nested(2, nested(3, []byte("Never"))))...)),
+		"container name twice":   nested(2, nested(3, nested(2, nested(2, append(nested(1, []byte("n")), nested(1, []byte("m"))...))))),
 	} {
+		if len(odd) > 0 && odd[0] != 0x0a {
+			odd = append(append([]byte(nil), meta...), odd...)
+		}
 		for _, obj := range fuzzed() {
 			k, err := kinds.For(obj)
 			if err != nil {
