@@ -71,6 +71,7 @@ type faults struct {
 	stall                  int  // of a watch, for ever, before each event
 	duplicate, rewind      int  // of an event, of a watch when it is opened
 	delay                  int
+	bursts                 bool // readers know when there is more
 	tellsFuture            bool // of a watch from a version that is still to come
 	pageSize               int
 }
@@ -293,6 +294,14 @@ func (r *fakeReader) Close() error {
 		r.stop()
 	}
 	return nil
+}
+
+// More says that an event, or an error, is at hand.
+func (r *fakeReader) More() bool {
+	s := r.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faults.bursts && (len(r.initial) > 0 || len(s.history) > 0 && s.history[len(s.history)-1].version > r.at)
 }
 
 func (r *fakeReader) Next() (Event, error) {

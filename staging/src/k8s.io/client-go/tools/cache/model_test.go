@@ -125,7 +125,7 @@ func (m *model) randomFaults() faults {
 		refuse: chance(50), throttle: chance(30), fail: chance(30),
 		noStreams: m.random.IntN(4) == 0, noBookmarkEnd: m.random.IntN(8) == 0, expireContinue: chance(30),
 		end: chance(20), drop: chance(20), gone: chance(10), stall: chance(10),
-		duplicate: chance(30), rewind: chance(30), delay: chance(30), tellsFuture: m.random.IntN(2) == 0, pageSize: 1 + m.random.IntN(20),
+		duplicate: chance(30), rewind: chance(30), delay: chance(30), tellsFuture: m.random.IntN(2) == 0, bursts: m.random.IntN(2) == 0, pageSize: 1 + m.random.IntN(20),
 	}
 }
 

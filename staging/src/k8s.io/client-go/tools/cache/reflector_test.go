@@ -495,3 +495,32 @@ func TestRewoundWatch(t *testing.T) {
 		}
 	})
 }
+
+// Events that are at hand are applied as one batch, also when an error comes after them.
+func TestBursts(t *testing.T) {
+	live(t, nil, func(t *testing.T, s *fakeServer, i *Informer, h *recorder) {
+		s.set(faults{bursts: true, refuse: 100})
+		s.kick()
+		synctest.Wait()
+		for range 2 {
+			s.write("a")
+			s.write("b")
+		}
+		s.set(faults{bursts: true})
+		time.Sleep(time.Minute)
+		expect(t, h, "add a@4", "add b@5") // Nothing in between: they came together.
+		s.set(faults{bursts: true, drop: 60})
+		for range 100 {
+			s.write("c")
+			s.write("d")
+			time.Sleep(10 * time.Second)
+		}
+		s.set(faults{})
+		time.Sleep(time.Minute)
+		for key, pod := range s.state() {
+			if obj, ok, _ := i.GetStore().GetByKey(key); !ok || obj.(*corev1.Pod).ResourceVersion != pod.ResourceVersion {
+				t.Errorf("%s is not as the server has it", key)
+			}
+		}
+	})
+}
