@@ -1,6 +1,8 @@
 // Copyright The kcm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//lint:file-ignore SA1019 Endpoints are deprecated, and served all the same.
+
 package endpoint
 
 import (

@@ -3,6 +3,8 @@
 
 //go:build integration
 
+//lint:file-ignore SA1019 Endpoints are deprecated, and served all the same.
+
 // Package endpointslicemirroring runs the endpointslice-mirroring-controller against a real API server.
 package endpointslicemirroring
 
