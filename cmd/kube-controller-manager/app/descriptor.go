@@ -6,7 +6,6 @@ package app
 import (
 	"context"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -50,9 +49,6 @@ type ControllerDescriptor struct {
 	// Watches lists the resources whose typed informers the controller reads. A standby keeps
 	// them warm, so that the controller has its caches the moment it may lead.
 	Watches []schema.GroupVersionResource
-	// ResyncPeriod is how often the controller wants its objects brought up again, where that is
-	// more often than --min-resync-period. nil: it does not.
-	ResyncPeriod func(config *kubectrlmgrconfig.KubeControllerManagerConfiguration) time.Duration
 	// Configured tells whether the configuration gives the controller anything to do. nil: always.
 	Configured func(config *kubectrlmgrconfig.KubeControllerManagerConfiguration) bool
 	// Constructor builds the controller. nil: known, but not part of this release yet.
@@ -97,7 +93,7 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 			Watches:     append(coreV1("resourcequotas", "pods", "services", "persistentvolumeclaims"), resourceV1("resourceclaims", "deviceclasses")...),
 			Constructor: newResourceQuotaController},
 		{Name: names.NamespaceController, Aliases: []string{"namespace"},
-			Watches: coreV1("namespaces"), ResyncPeriod: namespaceSyncPeriod, Constructor: newNamespaceController},
+			Watches: coreV1("namespaces"), Constructor: newNamespaceController},
 		{Name: names.ServiceAccountController, Aliases: []string{"serviceaccount"},
 			Watches: coreV1("serviceaccounts", "namespaces"), Constructor: newServiceAccountController},
 		// It watches what discovery finds.

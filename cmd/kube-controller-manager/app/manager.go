@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/klog/v2"
-	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
@@ -153,24 +152,11 @@ func (m *manager) warm(ctx context.Context, cc ControllerContext) error {
 				return fmt.Errorf("warming the informers of %s: %w", d.Name, err)
 			}
 			caches[gvr] = informer.Informer().HasSynced
-			if err := allowResync(informer.Informer(), d, &cc.ComponentConfig); err != nil {
-				return fmt.Errorf("warming the informers of %s: %w", d.Name, err)
-			}
 		}
 	}
 	cc.startInformers(ctx)
 	m.ready.warm(caches)
 	return nil
-}
-
-// allowResync lets an informer that is about to start serve the controller's resync period: one
-// that runs already does not resync more often than its first handlers asked for.
-func allowResync(informer cache.SharedInformer, d *ControllerDescriptor, config *kubectrlmgrconfig.KubeControllerManagerConfiguration) error {
-	if d.ResyncPeriod == nil {
-		return nil
-	}
-	_, err := informer.AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerFuncs{}, d.ResyncPeriod(config))
-	return err
 }
 
 // runControllers builds the controllers and runs them until ctx is done. The informers run until

@@ -38,6 +38,7 @@ import (
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/options"
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/internal/fakeapi"
+	ourinformers "github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/informers"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/clientbuilder"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/gate"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/pkg/informerfactory"
@@ -359,12 +360,11 @@ func TestWatchesAreWhatConstructorsAskFor(t *testing.T) {
 	}
 }
 
-// An informer that runs already does not resync more often than its first handlers asked for, so
-// the standby's must know of the controller's period.
+// A controller that comes to informers that run already gets the resync period that it asks for.
 func TestWarmInformersServeTheNamespaceResyncPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
-		typed := informers.NewSharedInformerFactory(client, 12*time.Hour)
+		typed := ourinformers.NewSharedInformerFactory(client, 12*time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer typed.Shutdown()
 		defer cancel()
