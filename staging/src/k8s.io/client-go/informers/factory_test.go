@@ -188,10 +188,8 @@ func TestOptions(t *testing.T) {
 	<-resynced
 }
 
-// noSource is a source that only says that it was asked.
-type noSource struct {
-	asked chan schema.GroupVersionResource
-}
+// noSource is a source that lists one pod that no client knows of.
+type noSource struct{}
 
 var errNoSource = errors.New("nothing here")
 

@@ -93,6 +93,7 @@ func tableOfKinds() []*Kind {
 		newKind[corev1.Node]("status.images"),
 
 		newKind[corev1.ConfigMap](),
+		//lint:ignore SA1019 Endpoints are deprecated, and served all the same.
 		newKind[corev1.Endpoints](),
 		newKind[corev1.LimitRange](),
 		newKind[corev1.Namespace](),

@@ -57,7 +57,7 @@ func newFiller(seed int64) *randfill.Filler {
 				r.Raw = []byte(fmt.Sprintf(`{"a":%d}`, c.Intn(10)))
 			},
 			// Managed fields and such are there as often as not.
-			func(f *metav1.FieldsV1, c randfill.Continue) { f.Raw = []byte(`{"f:metadata":{}}`) },
+			func(f *metav1.FieldsV1, c randfill.Continue) { f.SetRawString(`{"f:metadata":{}}`) },
 		}
 	})
 	return fuzzer.FuzzerFor(funcs, rand.NewSource(seed), codecs).NilChance(0.3).NumElements(0, 3)
@@ -68,7 +68,7 @@ func fill(f *randfill.Filler, obj object) {
 	f.Fill(obj)
 	meta := obj.GetObjectMeta()
 	if meta.GetResourceVersion() != "" {
-		meta.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Apply", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}})
+		meta.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}})
 	}
 }
 

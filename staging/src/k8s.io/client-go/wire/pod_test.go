@@ -47,7 +47,7 @@ func ordinaryPod(i int) *corev1.Pod {
 			ResourceVersion: fmt.Sprint(1000 + i), CreationTimestamp: start,
 			Labels:          map[string]string{"app": "web", "pod-template-hash": "abc"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "rs", Controller: ptr.To(true)}},
-			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1("{}")}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: fmt.Sprintf("node-%d", i%3), ServiceAccountName: "default", Tolerations: []corev1.Toleration{{Key: "k", Operator: "Exists"}},

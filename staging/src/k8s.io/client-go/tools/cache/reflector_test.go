@@ -460,6 +460,7 @@ func TestRelistAfter(t *testing.T) {
 		{apierrors.NewTimeoutError("slow", 1), notNeeded},
 		{apierrors.NewTooManyRequests("slow down", 1), notNeeded},
 		{fmt.Errorf("watching: %w", apierrors.NewResourceExpired("old")), reasonExpired},
+		//lint:ignore SA1019 Old servers answer so.
 		{apierrors.NewGone("old"), reasonExpired},
 		{fmt.Errorf("watching: %w", tooLarge), reasonTooLarge},
 		{fmt.Errorf("reading: %w", errWentBack), reasonWentBack},
