@@ -36,7 +36,7 @@ func someLayout(t *testing.T) (dir string, digest v1.Hash) {
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
 			Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: architecture}},
-		}).(v1.ImageIndex)
+		})
 	}
 	ref, err := name.NewTag("registry.example/team/kube-controller-manager:v1.37.2_kcm.1")
 	if err != nil {

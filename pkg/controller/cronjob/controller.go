@@ -161,6 +161,20 @@ func (c *ControllerV2) cronJobUpdated(old, cur *batch.CronJob) {
 
 // sync brings one CronJob up to now. It is not called for one key by two goroutines.
 func (c *ControllerV2) sync(ctx context.Context, key cache.ObjectName) error {
+	// Before the first read: what is read after this has seen the CronJob's own writes.
+	err := c.guard.EnsureReady(key.AsNamespacedName())
+	if err == nil {
+		err = c.syncCached(ctx, key)
+	}
+	var behind *consistency.StaleError
+	if errors.As(err, &behind) || apierrors.IsConflict(err) {
+		klog.FromContext(ctx).V(4).Info("Waiting until the cache shows the last write", "reason", err.Error())
+		return worker.RequeueAfter(staleRecheck)
+	}
+	return err
+}
+
+func (c *ControllerV2) syncCached(ctx context.Context, key cache.ObjectName) error {
 	cj, err := c.cronJobs.CronJobs(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
 		c.memory.forget(key)
@@ -170,16 +184,7 @@ func (c *ControllerV2) sync(ctx context.Context, key cache.ObjectName) error {
 	if err != nil {
 		return fmt.Errorf("reading cron job %s from the cache: %w", key, err)
 	}
-	err = c.guard.EnsureReady(key.AsNamespacedName())
-	if err == nil {
-		err = c.syncCronJob(ctx, key, cj)
-	}
-	var behind *consistency.StaleError
-	if errors.As(err, &behind) || apierrors.IsConflict(err) {
-		klog.FromContext(ctx).V(4).Info("Waiting until the cache shows the last write", "reason", err.Error())
-		return worker.RequeueAfter(staleRecheck)
-	}
-	return err
+	return c.syncCronJob(ctx, key, cj)
 }
 
 // jobsOf returns the Jobs that a CronJob controls.

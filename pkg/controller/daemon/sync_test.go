@@ -77,9 +77,7 @@ func run(t *testing.T, check func(*fixture), objects ...runtime.Object) {
 func (f *fixture) stamp(action clienttesting.Action) (bool, runtime.Object, error) {
 	var obj runtime.Object
 	switch a := action.(type) {
-	case clienttesting.CreateAction:
-		obj = a.GetObject()
-	case clienttesting.UpdateAction:
+	case clienttesting.CreateAction: // an update, too
 		obj = a.GetObject()
 	case clienttesting.DeleteAction:
 		f.stampDeleted(a)

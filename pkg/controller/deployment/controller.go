@@ -135,15 +135,16 @@ func (dc *DeploymentController) sync(ctx context.Context, key cache.ObjectName) 
 }
 
 func (dc *DeploymentController) syncDeployment(ctx context.Context, key cache.ObjectName) error {
+	// Before the first read: what is read after this has seen the Deployment's own writes.
+	if err := dc.guard.EnsureReady(key.AsNamespacedName()); err != nil {
+		return err
+	}
 	d, err := dc.deployments.Deployments(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
 		dc.guard.Clear(key.AsNamespacedName(), "")
 		return nil
 	}
 	if err != nil {
-		return err
-	}
-	if err := dc.guard.EnsureReady(key.AsNamespacedName()); err != nil {
 		return err
 	}
 	s, err := dc.gather(ctx, d)

@@ -253,20 +253,10 @@ func (dc *DisruptionController) recheck(_ context.Context, key cache.ObjectName)
 
 // sync brings a budget's status up to date. It is not called for one key by two goroutines.
 func (dc *DisruptionController) sync(ctx context.Context, key cache.ObjectName) error {
-	pdb, err := dc.pdbs.PodDisruptionBudgets(key.Namespace).Get(key.Name)
-	if apierrors.IsNotFound(err) {
-		dc.guard.Clear(key.AsNamespacedName(), "")
-		if dc.pods != nil {
-			dc.pods.Forget(key)
-		}
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading from the cache: %w", err)
-	}
-	err = dc.guard.EnsureReady(key.AsNamespacedName())
+	// Before the first read: what is read after this has seen the budget's own writes.
+	err := dc.guard.EnsureReady(key.AsNamespacedName())
 	if err == nil {
-		err = dc.syncBudget(ctx, pdb)
+		err = dc.syncCached(ctx, key)
 	}
 	var behind *consistency.StaleError
 	switch {
@@ -278,6 +268,21 @@ func (dc *DisruptionController) sync(ctx context.Context, key cache.ObjectName) 
 		return worker.RequeueAfter(staleRecheck)
 	}
 	return err
+}
+
+func (dc *DisruptionController) syncCached(ctx context.Context, key cache.ObjectName) error {
+	pdb, err := dc.pdbs.PodDisruptionBudgets(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		dc.guard.Clear(key.AsNamespacedName(), "")
+		if dc.pods != nil {
+			dc.pods.Forget(key)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading from the cache: %w", err)
+	}
+	return dc.syncBudget(ctx, pdb)
 }
 
 func (dc *DisruptionController) syncBudget(ctx context.Context, pdb *policy.PodDisruptionBudget) error {

@@ -80,8 +80,7 @@ func (c *cluster) pod(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	for _, change := range changes {
 		change(pod)
 	}
-	pod, err := c.env.Client.CoreV1().Pods(c.ns).Create(c.t.Context(), pod, metav1.CreateOptions{})
-	if err != nil {
+	if _, err := c.env.Client.CoreV1().Pods(c.ns).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	return c.patchStatus(name, map[string]any{"phase": corev1.PodRunning, "conditions": []map[string]any{{"type": corev1.PodReady, "status": "True"}}})

@@ -73,7 +73,7 @@ func TestInterner(t *testing.T) {
 	kept := in.get([]byte("kept"))
 	for i := range 1000 {
 		in.get(fmt.Appendf(nil, "%d", i))
-		if again := in.again("ke" + fmt.Sprint("pt")); !same(kept, again) {
+		if again := in.again(strings.Clone("kept")); !same(kept, again) {
 			t.Fatalf("a string in use was forgotten after %d others", i)
 		}
 		if n := len(in.young) + len(in.old); n > 2*in.limit {
