@@ -331,19 +331,14 @@ func TestStuckPodDoesNotBlockOthers(t *testing.T) {
 	})
 	c.waitComplete(3)
 	stuck := c.pods(t.Context())[c.nodes()[0]]
-	finalizers := func(patch string) {
-		t.Helper()
-		if _, err := c.env.Client.CoreV1().Pods(c.ns).Patch(t.Context(), stuck.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	finalizers(`{"metadata":{"finalizers":["example.com/hold"]}}`)
+	// Its node is gone, so nobody ends it. (A Pod that has ended and that a finalizer holds is replaced.)
+	c.kubelet.HoldDeletion(func(pod *corev1.Pod) bool { return pod.UID == stuck.UID })
 	c.setImage("example.com/agent:2")
 	c.waitStatus("the two others", func(s appsv1.DaemonSetStatus) bool { return s.UpdatedNumberScheduled >= 2 && s.NumberAvailable >= 2 })
 	if pod := c.pods(t.Context())[stuck.Spec.NodeName]; pod == nil || pod.UID != stuck.UID || pod.DeletionTimestamp == nil {
 		t.Errorf("the stuck pod is %+v", pod)
 	}
-	finalizers(`{"metadata":{"finalizers":null}}`)
+	c.kubelet.HoldDeletion(nil)
 	c.waitComplete(3)
 }
 
