@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -29,6 +27,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/kcm-dev/kcm/pkg/controller/cronjob/metrics"
+	"github.com/kcm-dev/kcm/pkg/controller/testutil"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
 
@@ -37,13 +36,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // cluster is a controller that runs on a fake API server in a synctest bubble, whose clock begins
 // with the year 2000.
 type cluster struct {
-	t       *testing.T
-	client  *fake.Clientset
-	c       *ControllerV2
-	start   time.Time
-	wall    atomic.Int64 // by how much the wall clock was set
-	stop    func()
-	version atomic.Int64
+	t        *testing.T
+	client   *fake.Clientset
+	versions *testutil.Versions
+	c        *ControllerV2
+	start    time.Time
+	wall     atomic.Int64 // by how much the wall clock was set
+	stop     func()
 }
 
 // run calls test while a controller runs. The CronJob, if any, was created when the time began.
@@ -60,23 +59,15 @@ func run(t *testing.T, test func(*cluster), objects ...runtime.Object) {
 			}
 		}
 		c.client.PrependReactor("create", "jobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			job := action.(clienttesting.CreateAction).GetObject().(*batch.Job)
-			job.UID = types.UID("uid-" + job.Name)
-			job.CreationTimestamp = metav1.Now()
-			job.ResourceVersion = c.nextVersion()
+			action.(clienttesting.CreateAction).GetObject().(*batch.Job).CreationTimestamp = metav1.Now()
 			return false, nil, nil
 		})
-		c.client.PrependReactor("update", "cronjobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			action.(clienttesting.UpdateAction).GetObject().(*batch.CronJob).ResourceVersion = c.nextVersion()
-			return false, nil, nil
-		})
+		c.versions = testutil.CountVersions(c.client, 100)
 		c.restart()
 		defer func() { c.stop() }()
 		test(c)
 	})
 }
-
-func (c *cluster) nextVersion() string { return strconv.FormatInt(c.version.Add(1)+100, 10) }
 
 func (c *cluster) restart() {
 	if c.stop != nil {
@@ -125,7 +116,7 @@ func (c *cluster) update(change func(*batch.CronJob)) {
 	c.t.Helper()
 	cj := c.cronJob()
 	change(cj)
-	cj.ResourceVersion = c.nextVersion()
+	cj.ResourceVersion = c.versions.Next()
 	if err := c.client.Tracker().Update(batch.SchemeGroupVersion.WithResource("cronjobs"), cj, "ns"); err != nil {
 		c.t.Fatal(err)
 	}
@@ -141,7 +132,7 @@ func (c *cluster) finish(name string, as batch.JobConditionType) {
 	}
 	job := obj.(*batch.Job).DeepCopy()
 	finishedJob(as, time.Now())(job)
-	job.ResourceVersion = c.nextVersion()
+	job.ResourceVersion = c.versions.Next()
 	if err := c.client.Tracker().Update(jobs, job, "ns"); err != nil {
 		c.t.Fatal(err)
 	}

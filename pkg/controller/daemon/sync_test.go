@@ -28,6 +28,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
+	"github.com/kcm-dev/kcm/pkg/controller/testutil"
 	"github.com/kcm-dev/kcm/pkg/controller/util/consistency"
 )
 
@@ -35,13 +36,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fixture is a controller over a fake API server, in a synctest bubble.
 type fixture struct {
-	t      *testing.T
-	client *fake.Clientset
-
-	// mu guards the following fields.
-	mu      sync.Mutex
-	version int
-	names   int
+	t        *testing.T
+	client   *fake.Clientset
+	versions *testutil.Versions
 }
 
 // run starts a controller over objects and calls check, in a bubble of which the time begins at now.
@@ -49,8 +46,8 @@ func run(t *testing.T, check func(*fixture), objects ...runtime.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(now))
-		f := &fixture{t: t, client: fake.NewClientset(objects...), version: 100}
-		f.client.PrependReactor("*", "*", f.stamp)
+		f := &fixture{t: t, client: fake.NewClientset(objects...)}
+		f.versions = testutil.CountVersions(f.client, 100)
 		factory := informers.NewSharedInformerFactory(f.client, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		backoff := flowcontrol.NewBackOffWithJitter(time.Second, 15*time.Minute, 0)
@@ -71,52 +68,6 @@ func run(t *testing.T, check func(*fixture), objects ...runtime.Object) {
 		wg.Wait()
 		factory.Shutdown()
 	})
-}
-
-// stamp does what the API server does and the fake does not: names, UIDs and versions that grow.
-func (f *fixture) stamp(action clienttesting.Action) (bool, runtime.Object, error) {
-	var obj runtime.Object
-	switch a := action.(type) {
-	case clienttesting.CreateAction: // an update, too
-		obj = a.GetObject()
-	case clienttesting.DeleteAction:
-		f.stampDeleted(a)
-		return false, nil, nil
-	default:
-		return false, nil, nil
-	}
-	m, ok := obj.(metav1.Object)
-	if !ok {
-		return false, nil, nil
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.version++
-	m.SetResourceVersion(fmt.Sprint(f.version))
-	if m.GetName() == "" {
-		f.names++
-		m.SetName(fmt.Sprint(m.GetGenerateName(), f.names))
-	}
-	if m.GetUID() == "" {
-		m.SetUID(types.UID("uid-" + m.GetName()))
-	}
-	return false, nil, nil
-}
-
-// stampDeleted gives an object that is about to be deleted a new version, for the event of its deletion.
-func (f *fixture) stampDeleted(a clienttesting.DeleteAction) {
-	obj, err := f.client.Tracker().Get(a.GetResource(), a.GetNamespace(), a.GetName())
-	if err != nil {
-		return
-	}
-	obj = obj.DeepCopyObject()
-	f.mu.Lock()
-	f.version++
-	obj.(metav1.Object).SetResourceVersion(fmt.Sprint(f.version))
-	f.mu.Unlock()
-	if err := f.client.Tracker().Update(a.GetResource(), obj, a.GetNamespace()); err != nil {
-		f.t.Error(err)
-	}
 }
 
 // settle lets the controller work off what it knows.
@@ -156,10 +107,7 @@ func (f *fixture) revisions() []apps.ControllerRevision {
 // update changes an object as a user or a kubelet does.
 func (f *fixture) update(obj metav1.Object) {
 	f.t.Helper()
-	f.mu.Lock()
-	f.version++
-	obj.SetResourceVersion(fmt.Sprint(f.version))
-	f.mu.Unlock()
+	obj.SetResourceVersion(f.versions.Next())
 	var err error
 	switch o := obj.(type) {
 	case *v1.Pod:

@@ -6,7 +6,6 @@ package disruption
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -27,15 +26,17 @@ import (
 	scalefake "k8s.io/client-go/scale/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
+
+	"github.com/kcm-dev/kcm/pkg/controller/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fixture is a controller over a fake API server, in a synctest bubble.
 type fixture struct {
-	t       *testing.T
-	client  *fake.Clientset
-	version int
+	t        *testing.T
+	client   *fake.Clientset
+	versions *testutil.Versions
 }
 
 // run starts a controller over objects and calls check, in a bubble of which the time begins at now.
@@ -43,9 +44,8 @@ func run(t *testing.T, check func(*fixture), objects ...runtime.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(now))
-		f := &fixture{t: t, client: fake.NewClientset(objects...), version: 100}
-		// The fake keeps the resourceVersion that a writer sends; the guard needs it to grow.
-		f.client.PrependReactor("update", "poddisruptionbudgets", f.bump)
+		f := &fixture{t: t, client: fake.NewClientset(objects...)}
+		f.versions = testutil.CountVersions(f.client, 100)
 		factory := informers.NewSharedInformerFactory(f.client, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		dc := NewDisruptionControllerInternal(ctx, factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(),
@@ -64,12 +64,6 @@ func run(t *testing.T, check func(*fixture), objects ...runtime.Object) {
 		wg.Wait()
 		factory.Shutdown()
 	})
-}
-
-func (f *fixture) bump(action clienttesting.Action) (bool, runtime.Object, error) {
-	f.version++
-	action.(clienttesting.UpdateAction).GetObject().(metav1.Object).SetResourceVersion(fmt.Sprint(f.version))
-	return false, nil, nil
 }
 
 // settle lets the controller work off what it knows.
@@ -126,8 +120,7 @@ func (f *fixture) expectEvent(kind, text string) {
 
 func (f *fixture) updatePod(pod *v1.Pod) {
 	f.t.Helper()
-	f.version++
-	pod.ResourceVersion = fmt.Sprint(f.version)
+	pod.ResourceVersion = f.versions.Next()
 	if err := f.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), pod, "default"); err != nil {
 		f.t.Fatal(err)
 	}

@@ -5,22 +5,18 @@ package replicaset
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kcm-dev/kcm/pkg/controller/testutil"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
 
@@ -128,13 +124,7 @@ func TestInitialKeysYield(t *testing.T) {
 func TestRun(t *testing.T) {
 	ctx := t.Context()
 	client := fake.NewClientset()
-	var names atomic.Int32
-	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		pod := action.(clienttesting.CreateAction).GetObject().(*v1.Pod)
-		pod.Name = fmt.Sprintf("%s%d", pod.GenerateName, names.Add(1)) // which the fake does not do
-		pod.UID = types.UID(pod.Name)
-		return false, nil, nil
-	})
+	testutil.CountVersions(client, 100)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	c := NewReplicaSetController(ctx, factory.Apps().V1().ReplicaSets(), factory.Core().V1().Pods(), client, BurstReplicas)
 	if c.GroupVersionKind != setKind || c.Name() != "replicaset-controller" || len(c.Workers()) != 2 {
@@ -160,7 +150,6 @@ func TestRun(t *testing.T) {
 	eventually(t, "the status", statusReplicas(3)) // the fake has no conflicts: a later write would undo ours
 
 	set = set.DeepCopy()
-	set.ResourceVersion = "2" // which the fake does not do, and an update is told by
 	set.Status.Replicas = 3
 	set.Spec.Replicas = new(int32(1))
 	if _, err := client.AppsV1().ReplicaSets("ns").Update(ctx, set, metav1.UpdateOptions{}); err != nil {

@@ -8,9 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,10 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kcm-dev/kcm/pkg/controller/testutil"
 )
 
 // cluster is a manager that runs on the fake API server of a synctest bubble.
@@ -37,7 +36,7 @@ func run(t *testing.T, objects []runtime.Object, test func(*cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{t: t, client: fake.NewClientset()}
-		version := c.countVersions()
+		versions := testutil.CountVersions(c.client, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		factory := informers.NewSharedInformerFactory(c.client, 0)
 		c.manager = NewReplicationManager(ctx, factory.Core().V1().Pods(), factory.Core().V1().ReplicationControllers(), c.client, BurstReplicas)
@@ -57,7 +56,7 @@ func run(t *testing.T, objects []runtime.Object, test func(*cluster)) {
 		elsewhere := orphan("elsewhere", nil)
 		elsewhere.Namespace = "other"
 		for _, object := range append([]runtime.Object{elsewhere}, objects...) {
-			version(object)
+			versions.Stamp(object.(metav1.Object))
 			if err := c.client.Tracker().Add(object); err != nil {
 				t.Fatal(err)
 			}
@@ -66,32 +65,6 @@ func run(t *testing.T, objects []runtime.Object, test func(*cluster)) {
 		c.settle()
 		test(c)
 	})
-}
-
-// countVersions has the fake API server give versions, and names and UIDs to Pods, as a
-// real one does; without them the manager cannot know that a cache is behind. What it
-// returns gives a version to an object.
-func (c *cluster) countVersions() func(runtime.Object) {
-	var last atomic.Int64
-	version := func(object runtime.Object) {
-		n := strconv.FormatInt(last.Add(1), 10)
-		if o, ok := object.(metav1.Object); ok {
-			o.SetResourceVersion(n)
-			if o.GetName() == "" {
-				o.SetName(o.GetGenerateName() + n)
-				o.SetUID(types.UID("uid-" + n))
-			}
-		}
-	}
-	stamp := func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if write, ok := action.(clienttesting.CreateAction); ok { // an update has the same methods
-			version(write.GetObject())
-		}
-		return false, nil, nil
-	}
-	c.react("create", "*", stamp)
-	c.react("update", "*", stamp)
-	return version
 }
 
 // settle lets two seconds pass: more than any retry takes.
