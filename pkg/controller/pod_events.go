@@ -45,7 +45,7 @@ func (e PodEvents) Added(pod *v1.Pod, initial bool) {
 // Updated is told of a Pod that changed. An orphan matters only for what could make a set want it.
 func (e PodEvents) Updated(old, cur *v1.Pod) {
 	oldOwner, curOwner := metav1.GetControllerOfNoCopy(old), metav1.GetControllerOfNoCopy(cur)
-	ownerChanged := !sameOwner(oldOwner, curOwner)
+	ownerChanged := !SameOwner(oldOwner, curOwner)
 	if ownerChanged {
 		e.tellOwner(old, false)
 	}
@@ -79,7 +79,8 @@ func RefersTo(ref *metav1.OwnerReference, kind schema.GroupKind) bool {
 	return err == nil && gv.Group == kind.Group
 }
 
-func sameOwner(a, b *metav1.OwnerReference) bool {
+// SameOwner says whether two references are to the same object, in the same version; nil is to none.
+func SameOwner(a, b *metav1.OwnerReference) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

@@ -87,11 +87,11 @@ func NewControllerV2(ctx context.Context, jobInformer batchinformers.JobInformer
 	}
 	c.queue = worker.New(worker.Options[cache.ObjectName]{Controller: controllerName, Queue: "cronjob", Sync: c.sync})
 	if _, err := cronJobsInformer.Informer().AddEventHandler(worker.Handler(controllerName, worker.HandlerFuncs[*batch.CronJob]{
-		Add: func(cj *batch.CronJob, initial bool) { c.enqueue(cache.MetaObjectToName(cj), initial) },
+		Add: func(cj *batch.CronJob, initial bool) { c.queue.AddEvent(cache.MetaObjectToName(cj), initial) },
 		// A resync looks at everything anew, as upstream's does.
 		Resync: true,
 		Update: c.cronJobUpdated,
-		Delete: func(cj *batch.CronJob) { c.enqueue(cache.MetaObjectToName(cj), false) },
+		Delete: func(cj *batch.CronJob) { c.queue.Add(cache.MetaObjectToName(cj)) },
 	})); err != nil {
 		return nil, fmt.Errorf("watching cron jobs: %w", err)
 	}
@@ -116,19 +116,11 @@ func (c *ControllerV2) Run(ctx context.Context, workers int) {
 // Workers returns the controller's workers, for health checks and debug pages.
 func (c *ControllerV2) Workers() []worker.Reporter { return []worker.Reporter{c.queue} }
 
-func (c *ControllerV2) enqueue(key cache.ObjectName, initial bool) {
-	if initial {
-		c.queue.AddInitial(key)
-		return
-	}
-	c.queue.Add(key)
-}
-
 // enqueueOwner enqueues the CronJob that controls a Job. That it is the one of that name, and not
 // its successor, shows in the index from which the sync reads.
 func (c *ControllerV2) enqueueOwner(job *batch.Job, initial bool) {
 	if key, ok := ownerOf(job); ok {
-		c.enqueue(key, initial)
+		c.queue.AddEvent(key, initial)
 	}
 }
 

@@ -55,11 +55,7 @@ func (c *DaemonSetsController) watch(daemonSets, revisions, pods, nodes cache.Sh
 }
 
 func (c *DaemonSetsController) daemonSetAdded(ds *apps.DaemonSet, initial bool) {
-	if initial {
-		c.queue.AddInitial(cache.MetaObjectToName(ds))
-		return
-	}
-	c.queue.Add(cache.MetaObjectToName(ds))
+	c.queue.AddEvent(cache.MetaObjectToName(ds), initial)
 }
 
 func (c *DaemonSetsController) daemonSetUpdated(old, cur *apps.DaemonSet) {
@@ -93,11 +89,7 @@ func (c *DaemonSetsController) podOwnerChanged(owner cache.ObjectName, initial b
 }
 
 func (c *DaemonSetsController) orphanChanged(pod *v1.Pod, initial bool) {
-	if initial {
-		c.orphans.AddInitial(cache.MetaObjectToName(pod))
-		return
-	}
-	c.orphans.Add(cache.MetaObjectToName(pod))
+	c.orphans.AddEvent(cache.MetaObjectToName(pod), initial)
 }
 
 // syncOrphan enqueues the DaemonSets that may adopt a Pod without controller.

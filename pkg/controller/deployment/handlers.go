@@ -45,11 +45,7 @@ func (dc *DeploymentController) addHandlers(deployments, replicaSets, pods cache
 
 func (dc *DeploymentController) enqueue(d *apps.Deployment, initial bool) {
 	key := cache.MetaObjectToName(d)
-	if initial {
-		dc.queue.AddInitial(key)
-		return
-	}
-	dc.queue.Add(key)
+	dc.queue.AddEvent(key, initial)
 }
 
 func (dc *DeploymentController) replicaSetAdded(rs *apps.ReplicaSet, initial bool) {
@@ -63,11 +59,7 @@ func (dc *DeploymentController) replicaSetAdded(rs *apps.ReplicaSet, initial boo
 		return
 	}
 	key := cache.MetaObjectToName(rs)
-	if initial {
-		dc.orphans.AddInitial(key)
-		return
-	}
-	dc.orphans.Add(key)
+	dc.orphans.AddEvent(key, initial)
 }
 
 func (dc *DeploymentController) replicaSetUpdated(old, cur *apps.ReplicaSet) {

@@ -144,15 +144,15 @@ func (dc *DisruptionController) watch(pods, pdbs cache.SharedIndexInformer) erro
 	ofBudgets, err := pdbs.AddEventHandler(worker.Handler(controllerName, worker.HandlerFuncs[*policy.PodDisruptionBudget]{
 		Add: func(pdb *policy.PodDisruptionBudget, initial bool) {
 			dc.selectors.set(pdb)
-			enqueue(dc.budgets, pdb, initial)
+			dc.budgets.AddEvent(cache.MetaObjectToName(pdb), initial)
 		},
 		Update: func(_, pdb *policy.PodDisruptionBudget) {
 			dc.selectors.set(pdb)
-			enqueue(dc.budgets, pdb, false)
+			dc.budgets.Add(cache.MetaObjectToName(pdb))
 		},
 		Delete: func(pdb *policy.PodDisruptionBudget) {
 			dc.selectors.delete(pdb)
-			enqueue(dc.budgets, pdb, false)
+			dc.budgets.Add(cache.MetaObjectToName(pdb))
 		},
 	}))
 	if err != nil {
@@ -162,20 +162,8 @@ func (dc *DisruptionController) watch(pods, pdbs cache.SharedIndexInformer) erro
 	return nil
 }
 
-func enqueue(w *worker.Worker[cache.ObjectName], obj metav1.Object, initial bool) {
-	if initial {
-		w.AddInitial(cache.MetaObjectToName(obj))
-		return
-	}
-	w.Add(cache.MetaObjectToName(obj))
-}
-
 func (dc *DisruptionController) podAdded(pod *v1.Pod, initial bool) {
-	if initial {
-		dc.changes.AddInitial(newPodChange(pod, true))
-	} else {
-		dc.changes.Add(newPodChange(pod, true))
-	}
+	dc.changes.AddEvent(newPodChange(pod, true), initial)
 	dc.awaitStaleness(pod)
 }
 

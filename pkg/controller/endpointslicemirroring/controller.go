@@ -177,10 +177,8 @@ func (c *Controller) serviceHandler() cache.ResourceEventHandler {
 		Add: func(service *v1.Service, initial bool) {
 			switch {
 			case service.Spec.Selector != nil:
-			case initial:
-				c.worker.AddInitial(cache.MetaObjectToName(service))
 			default:
-				c.worker.Add(cache.MetaObjectToName(service))
+				c.worker.AddEvent(cache.MetaObjectToName(service), initial)
 			}
 		},
 		Update: func(old, cur *v1.Service) {

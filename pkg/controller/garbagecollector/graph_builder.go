@@ -275,11 +275,7 @@ func (b *GraphBuilder) addMonitorLocked(r resource) (effects, error) {
 	m := &monitor{resource: r, key: key, informer: informer.Informer(), since: b.clock.Now(), replaces: b.byKind[key] != nil}
 	enqueue := func(obj metav1.Object, initial bool) {
 		c := change{monitor: m, namespace: obj.GetNamespace(), name: obj.GetName(), uid: obj.GetUID()}
-		if initial {
-			b.changes.AddInitial(c)
-			return
-		}
-		b.changes.Add(c)
+		b.changes.AddEvent(c, initial)
 	}
 	m.registration, err = m.informer.AddEventHandlerWithResyncPeriod(worker.Handler(controllerName, worker.HandlerFuncs[metav1.Object]{
 		Add: enqueue,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	podutil "github.com/kcm-dev/kcm/pkg/api/v1/pod"
+	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/job/metrics"
 	jobutil "github.com/kcm-dev/kcm/pkg/controller/job/util"
 )
@@ -21,11 +22,7 @@ func (c *Controller) jobAdded(job *batch.Job, initial bool) {
 		metrics.JobByExternalControllerTotal.WithLabelValues(external).Inc()
 		return
 	}
-	if initial {
-		c.worker.AddInitial(cache.MetaObjectToName(job))
-		return
-	}
-	c.worker.Add(cache.MetaObjectToName(job))
+	c.worker.AddEvent(cache.MetaObjectToName(job), initial)
 }
 
 func (c *Controller) jobUpdated(old, cur *batch.Job) {
@@ -79,7 +76,7 @@ func (c *Controller) podUpdated(old, cur *v1.Pod) {
 	}
 	recordTracked(old, cur)
 	oldOwner, owner := metav1.GetControllerOfNoCopy(old), metav1.GetControllerOfNoCopy(cur)
-	ownerChanged := !sameOwner(oldOwner, owner)
+	ownerChanged := !controller.SameOwner(oldOwner, owner)
 	if ownerChanged {
 		c.enqueueOwner(old, oldOwner)
 	}
@@ -136,13 +133,6 @@ func isJob(owner *metav1.OwnerReference) bool {
 // mayBeAdopted says whether a Job might want the Pod: it has no controller.
 func mayBeAdopted(pod *v1.Pod) bool {
 	return metav1.GetControllerOfNoCopy(pod) == nil && pod.DeletionTimestamp == nil && len(pod.Labels) > 0
-}
-
-func sameOwner(a, b *metav1.OwnerReference) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Kind == b.Kind && a.APIVersion == b.APIVersion && a.Name == b.Name && a.UID == b.UID
 }
 
 // recordTracked counts Pods that have ended with the finalizer, and those that have then

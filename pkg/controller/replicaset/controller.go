@@ -178,7 +178,7 @@ func (c *ReplicaSetController) addHandlers(ctx context.Context, config Config) {
 		Update: c.setUpdated,
 		Delete: c.setDeleted,
 	})
-	c.podEvents = controller.PodEvents{Kind: c.GroupKind(), Owned: c.enqueue, Orphan: c.enqueueOrphan}
+	c.podEvents = controller.PodEvents{Kind: c.GroupKind(), Owned: c.worker.AddEvent, Orphan: c.enqueueOrphan}
 	c.watch(ctx, config.Kind.Informer(), sets)
 	c.watch(ctx, config.Pods.Informer(), c.podEvents.Handler(c.name))
 }
@@ -194,7 +194,7 @@ func (c *ReplicaSetController) watch(ctx context.Context, informer cache.SharedI
 }
 
 func (c *ReplicaSetController) setAdded(set metav1.Object, initial bool) {
-	c.enqueue(cache.MetaObjectToName(set), initial)
+	c.worker.AddEvent(cache.MetaObjectToName(set), initial)
 }
 
 func (c *ReplicaSetController) setUpdated(old, cur metav1.Object) {
@@ -202,12 +202,12 @@ func (c *ReplicaSetController) setUpdated(old, cur metav1.Object) {
 		// Deleted and made anew under its name, and the watch brought it as one event.
 		c.forget(old)
 	}
-	c.enqueue(cache.MetaObjectToName(cur), false)
+	c.worker.Add(cache.MetaObjectToName(cur))
 }
 
 func (c *ReplicaSetController) setDeleted(set metav1.Object) {
 	c.forget(set)
-	c.enqueue(cache.MetaObjectToName(set), false)
+	c.worker.Add(cache.MetaObjectToName(set))
 }
 
 // forget drops all that is remembered of a set that is gone.
@@ -217,18 +217,6 @@ func (c *ReplicaSetController) forget(set metav1.Object) {
 	c.memory.forget(key, set.GetUID())
 }
 
-func (c *ReplicaSetController) enqueue(key cache.ObjectName, initial bool) {
-	if initial {
-		c.worker.AddInitial(key)
-		return
-	}
-	c.worker.Add(key)
-}
-
 func (c *ReplicaSetController) enqueueOrphan(pod *v1.Pod, initial bool) {
-	if initial {
-		c.orphans.AddInitial(cache.MetaObjectToName(pod))
-		return
-	}
-	c.orphans.Add(cache.MetaObjectToName(pod))
+	c.orphans.AddEvent(cache.MetaObjectToName(pod), initial)
 }

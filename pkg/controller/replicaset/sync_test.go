@@ -407,7 +407,7 @@ func TestBadSelector(t *testing.T) {
 	set := newSet("web", 2)
 	set.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Bad"}}}
 	f := newFixture(t, BurstReplicas, set)
-	f.enqueue(cache.MetaObjectToName(set), false)
+	f.worker.Add(cache.MetaObjectToName(set))
 	f.worker.ProcessNextItem(t.Context())
 	f.writes(t, 0, 0, 0)
 	if failing := f.worker.Record().Failing; len(failing) != 1 || failing[0].Retrying {
@@ -419,7 +419,7 @@ func TestFailedSyncIsRetried(t *testing.T) {
 	set := newSet("web", 1)
 	f := newFixture(t, BurstReplicas, set)
 	f.podControl.Err = errors.New("no")
-	f.enqueue(cache.MetaObjectToName(set), false)
+	f.worker.Add(cache.MetaObjectToName(set))
 	f.worker.ProcessNextItem(t.Context())
 	if failing := f.worker.Record().Failing; len(failing) != 1 || !failing[0].Retrying {
 		t.Errorf("%+v", failing)

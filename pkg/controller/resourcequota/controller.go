@@ -211,10 +211,8 @@ func (c *Controller) added(q *v1.ResourceQuota, initial bool) {
 	switch {
 	case isUrgent(q, c.registry.List()):
 		c.priority.Add(key)
-	case initial:
-		c.primary.AddInitial(key)
 	default:
-		c.primary.Add(key)
+		c.primary.AddEvent(key, initial)
 	}
 }
 
@@ -230,11 +228,7 @@ func (c *Controller) updated(old, cur *v1.ResourceQuota) {
 }
 
 func (c *Controller) resourceChanged(resource schema.GroupResource, namespace string, initial bool) {
-	if initial {
-		c.changes.AddInitial(change{resource, namespace})
-		return
-	}
-	c.changes.Add(change{resource, namespace})
+	c.changes.AddEvent(change{resource, namespace}, initial)
 }
 
 // syncChange has the quotas counted that the change of a resource concerns.

@@ -78,11 +78,7 @@ func NewServiceAccountsController(_ klog.Logger, saInformer coreinformers.Servic
 	}
 	spaceHandler := worker.Handler(accountsControllerName, worker.HandlerFuncs[*v1.Namespace]{
 		Add: func(ns *v1.Namespace, initial bool) {
-			if initial {
-				c.worker.AddInitial(cache.ObjectName{Name: ns.Name})
-				return
-			}
-			c.worker.Add(cache.ObjectName{Name: ns.Name})
+			c.worker.AddEvent(cache.ObjectName{Name: ns.Name}, initial)
 		},
 		Update: func(_, ns *v1.Namespace) { c.worker.Add(cache.ObjectName{Name: ns.Name}) },
 		Resync: true,

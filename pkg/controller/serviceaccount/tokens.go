@@ -105,10 +105,8 @@ func (e *TokensController) secretHandler() cache.ResourceEventHandler {
 			key, ok := keyOfSecret(secret)
 			switch {
 			case !ok:
-			case initial:
-				e.tokenSecrets.AddInitial(key)
 			default:
-				e.tokenSecrets.Add(key)
+				e.tokenSecrets.AddEvent(key, initial)
 			}
 		},
 		Update: func(old, cur *v1.Secret) {

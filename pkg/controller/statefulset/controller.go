@@ -5,7 +5,6 @@ package statefulset
 
 import (
 	"context"
-	"maps"
 
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -43,6 +42,7 @@ type StatefulSetController struct {
 	setLister   appslisters.StatefulSetLister
 	claimLister corelisters.PersistentVolumeClaimLister
 	podIndexer  cache.Indexer
+	podEvents   controller.PodEvents
 	history     history.Interface
 	synced      []cache.InformerSynced
 
@@ -109,9 +109,8 @@ func newController(ctx context.Context, podInformer coreinformers.PodInformer, s
 	c.watch(ctx, setInformer.Informer(), worker.Handler(controllerName, worker.HandlerFuncs[*apps.StatefulSet]{
 		Add: c.setAdded, Update: c.setUpdated, Delete: c.setDeleted,
 	}))
-	c.watch(ctx, podInformer.Informer(), worker.Handler(controllerName, worker.HandlerFuncs[*v1.Pod]{
-		Add: c.podAdded, Update: c.podUpdated, Delete: c.podDeleted,
-	}))
+	c.podEvents = controller.PodEvents{Kind: controllerKind.GroupKind(), Owned: c.worker.AddEvent, Orphan: c.enqueueNamesake}
+	c.watch(ctx, podInformer.Informer(), c.podEvents.Handler(controllerName))
 	c.watch(ctx, pvcInformer.Informer(), worker.Handler(controllerName, worker.HandlerFuncs[*v1.PersistentVolumeClaim]{
 		Delete: c.claimDeleted,
 	}))
@@ -147,7 +146,7 @@ func (c *StatefulSetController) watch(ctx context.Context, informer cache.Shared
 }
 
 func (c *StatefulSetController) setAdded(set *apps.StatefulSet, initial bool) {
-	c.enqueue(cache.MetaObjectToName(set), initial)
+	c.worker.AddEvent(cache.MetaObjectToName(set), initial)
 }
 
 func (c *StatefulSetController) setUpdated(old, cur *apps.StatefulSet) {
@@ -155,12 +154,12 @@ func (c *StatefulSetController) setUpdated(old, cur *apps.StatefulSet) {
 		// Deleted and made anew under its name, and the watch brought it as one event.
 		c.forget(nameOf(old), old.UID)
 	}
-	c.enqueue(cache.MetaObjectToName(cur), false)
+	c.worker.Add(cache.MetaObjectToName(cur))
 }
 
 func (c *StatefulSetController) setDeleted(set *apps.StatefulSet) {
 	c.forget(nameOf(set), set.UID)
-	c.enqueue(cache.MetaObjectToName(set), false)
+	c.worker.Add(cache.MetaObjectToName(set))
 }
 
 // forget drops all that is remembered of a set that is gone: the one of this UID, or
@@ -175,82 +174,23 @@ func nameOf(set *apps.StatefulSet) types.NamespacedName {
 	return types.NamespacedName{Namespace: set.Namespace, Name: set.Name}
 }
 
-func (c *StatefulSetController) podAdded(pod *v1.Pod, initial bool) {
-	if c.enqueueOwner(pod, initial) || pod.DeletionTimestamp != nil {
-		return
-	}
-	if metav1.GetControllerOfNoCopy(pod) == nil {
-		c.enqueueNamesake(pod, initial)
-	}
-}
-
-func (c *StatefulSetController) podUpdated(old, cur *v1.Pod) {
-	oldOwner, curOwner := metav1.GetControllerOfNoCopy(old), metav1.GetControllerOfNoCopy(cur)
-	ownerChanged := !sameOwner(oldOwner, curOwner)
-	if ownerChanged {
-		c.enqueueOwner(old, false)
-	}
-	if c.enqueueOwner(cur, false) || curOwner != nil || cur.DeletionTimestamp != nil {
-		return
-	}
-	// An orphan is looked at again only for what could make a set want it.
-	if ownerChanged || !maps.Equal(old.Labels, cur.Labels) {
-		c.enqueueNamesake(cur, false)
-	}
-}
-
-func (c *StatefulSetController) podDeleted(pod *v1.Pod) {
-	c.enqueueOwner(pod, false)
-}
-
 // claimDeleted enqueues the set that may have waited for the claim to go.
 func (c *StatefulSetController) claimDeleted(claim *v1.PersistentVolumeClaim) {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	switch {
 	case owner == nil:
-	case owner.Kind == controllerKind.Kind && isApps(owner):
-		c.enqueue(cache.NewObjectName(claim.Namespace, owner.Name), false)
+	case controller.RefersTo(owner, controllerKind.GroupKind()):
+		c.worker.Add(cache.NewObjectName(claim.Namespace, owner.Name))
 	case owner.Kind == podKind.Kind && owner.APIVersion == "v1":
 		if parent, ordinal := parentAndOrdinal(owner.Name); ordinal >= 0 {
-			c.enqueue(cache.NewObjectName(claim.Namespace, parent), false)
+			c.worker.Add(cache.NewObjectName(claim.Namespace, parent))
 		}
 	}
-}
-
-// enqueueOwner enqueues the Pod's controller if that is a StatefulSet, and says whether
-// it is. Whether it exists, and with this UID, is for its sync to find.
-func (c *StatefulSetController) enqueueOwner(pod *v1.Pod, initial bool) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || owner.Kind != controllerKind.Kind || !isApps(owner) {
-		return false
-	}
-	c.enqueue(cache.NewObjectName(pod.Namespace, owner.Name), initial)
-	return true
 }
 
 // enqueueNamesake enqueues the one set that could adopt an orphan: that of its name.
 func (c *StatefulSetController) enqueueNamesake(pod *v1.Pod, initial bool) {
 	if parent, ordinal := parentAndOrdinal(pod.Name); ordinal >= 0 && parent != "" {
-		c.enqueue(cache.NewObjectName(pod.Namespace, parent), initial)
+		c.worker.AddEvent(cache.NewObjectName(pod.Namespace, parent), initial)
 	}
-}
-
-func (c *StatefulSetController) enqueue(key cache.ObjectName, initial bool) {
-	if initial {
-		c.worker.AddInitial(key)
-		return
-	}
-	c.worker.Add(key)
-}
-
-func isApps(owner *metav1.OwnerReference) bool {
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && gv.Group == controllerKind.Group
-}
-
-func sameOwner(a, b *metav1.OwnerReference) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Kind == b.Kind && a.APIVersion == b.APIVersion && a.Name == b.Name && a.UID == b.UID
 }

@@ -10,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
 
 func TestHandlersEnqueue(t *testing.T) {
@@ -38,22 +36,22 @@ func TestHandlersEnqueue(t *testing.T) {
 		{"set in the first list", func(f *fixture) { f.setAdded(set, true) }, "ns/web"},
 		{"set updated", func(f *fixture) { f.setUpdated(set, set) }, "ns/web"},
 		{"set deleted", func(f *fixture) { f.setDeleted(set) }, "ns/web"},
-		{"pod added", func(f *fixture) { f.podAdded(owned(), false) }, "ns/web"},
-		{"pod added that goes", func(f *fixture) { f.podAdded(going(owned()), false) }, "ns/web"},
-		{"pod of another kind", func(f *fixture) { f.podAdded(of(owned(), "web", "ReplicaSet", "apps/v1"), false) }, ""},
-		{"pod of another group", func(f *fixture) { f.podAdded(of(owned(), "web", "StatefulSet", "example.com/v1"), false) }, ""},
-		{"pod of another version", func(f *fixture) { f.podAdded(of(owned(), "web", "StatefulSet", "apps/v1beta2"), false) }, "ns/web"},
-		{"orphan added", func(f *fixture) { f.podAdded(orphan(), false) }, "ns/web"},
-		{"orphan added that goes", func(f *fixture) { f.podAdded(going(orphan()), false) }, ""},
-		{"orphan of no set's name", func(f *fixture) { f.podAdded(named(orphan(), "web"), false) }, ""},
-		{"pod updated", func(f *fixture) { f.podUpdated(owned(), owned()) }, "ns/web"},
-		{"pod given to another set", func(f *fixture) { f.podUpdated(owned(), of(owned(), "db", "StatefulSet", "apps/v1")) }, "ns/db ns/web"},
-		{"pod released", func(f *fixture) { f.podUpdated(owned(), orphan()) }, "ns/web"},
-		{"orphan relabelled", func(f *fixture) { f.podUpdated(labelled(orphan()), orphan()) }, "ns/web"},
-		{"orphan otherwise updated", func(f *fixture) { f.podUpdated(orphan(), orphan()) }, ""},
-		{"orphan relabelled that goes", func(f *fixture) { f.podUpdated(labelled(orphan()), going(orphan())) }, ""},
-		{"pod deleted", func(f *fixture) { f.podDeleted(owned()) }, "ns/web"},
-		{"orphan deleted", func(f *fixture) { f.podDeleted(orphan()) }, ""},
+		{"pod added", func(f *fixture) { f.podEvents.Added(owned(), false) }, "ns/web"},
+		{"pod added that goes", func(f *fixture) { f.podEvents.Added(going(owned()), false) }, "ns/web"},
+		{"pod of another kind", func(f *fixture) { f.podEvents.Added(of(owned(), "web", "ReplicaSet", "apps/v1"), false) }, ""},
+		{"pod of another group", func(f *fixture) { f.podEvents.Added(of(owned(), "web", "StatefulSet", "example.com/v1"), false) }, ""},
+		{"pod of another version", func(f *fixture) { f.podEvents.Added(of(owned(), "web", "StatefulSet", "apps/v1beta2"), false) }, "ns/web"},
+		{"orphan added", func(f *fixture) { f.podEvents.Added(orphan(), false) }, "ns/web"},
+		{"orphan added that goes", func(f *fixture) { f.podEvents.Added(going(orphan()), false) }, ""},
+		{"orphan of no set's name", func(f *fixture) { f.podEvents.Added(named(orphan(), "web"), false) }, ""},
+		{"pod updated", func(f *fixture) { f.podEvents.Updated(owned(), owned()) }, "ns/web"},
+		{"pod given to another set", func(f *fixture) { f.podEvents.Updated(owned(), of(owned(), "db", "StatefulSet", "apps/v1")) }, "ns/db ns/web"},
+		{"pod released", func(f *fixture) { f.podEvents.Updated(owned(), orphan()) }, "ns/web"},
+		{"orphan relabelled", func(f *fixture) { f.podEvents.Updated(labelled(orphan()), orphan()) }, "ns/web"},
+		{"orphan otherwise updated", func(f *fixture) { f.podEvents.Updated(orphan(), orphan()) }, ""},
+		{"orphan relabelled that goes", func(f *fixture) { f.podEvents.Updated(labelled(orphan()), going(orphan())) }, ""},
+		{"pod deleted", func(f *fixture) { f.podEvents.Deleted(owned()) }, "ns/web"},
+		{"orphan deleted", func(f *fixture) { f.podEvents.Deleted(orphan()) }, ""},
 		{"claim without owner deleted", func(f *fixture) { f.claimDeleted(&v1.PersistentVolumeClaim{}) }, ""},
 		{"claim of a set deleted", func(f *fixture) {
 			claim := newClaim(newSet(1, withClaim, retaining(drop, keep)), claimsOf(newSet(1, withClaim), 0, noClaims)[0])
@@ -71,7 +69,7 @@ func TestHandlersEnqueue(t *testing.T) {
 // A resync says nothing new, and a deletion that was missed is one all the same.
 func TestHandlersOfEvents(t *testing.T) {
 	f := newFixture(t)
-	handler := worker.Handler(controllerName, worker.HandlerFuncs[*v1.Pod]{Add: f.podAdded, Update: f.podUpdated, Delete: f.podDeleted})
+	handler := f.podEvents.Handler(controllerName)
 	pod := podIn(t, newSet(1), 0, "R")
 	handler.OnUpdate(pod, pod)
 	if got := f.queued(); got != "" {

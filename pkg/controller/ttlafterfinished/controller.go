@@ -75,10 +75,8 @@ func (c *Controller) Workers() []worker.Reporter { return []worker.Reporter{c.wo
 func (c *Controller) added(job *batch.Job, initial bool) {
 	switch {
 	case !needsCleanup(job):
-	case initial:
-		c.worker.AddInitial(cache.MetaObjectToName(job))
 	default:
-		c.worker.Add(cache.MetaObjectToName(job))
+		c.worker.AddEvent(cache.MetaObjectToName(job), initial)
 	}
 }
 

@@ -93,6 +93,16 @@ func (w *Worker[K]) AddInitial(key K) {
 	w.queue.Add(key)
 }
 
+// AddEvent enqueues a key as AddInitial does when the event is from an informer's initial list, and
+// as Add does when it is not.
+func (w *Worker[K]) AddEvent(key K, initial bool) {
+	if initial {
+		w.AddInitial(key)
+		return
+	}
+	w.Add(key)
+}
+
 // AddAfter enqueues a key as Add does when d has passed.
 func (w *Worker[K]) AddAfter(key K, d time.Duration) { w.queue.AddAfter(key, d) }
 

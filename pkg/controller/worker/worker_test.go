@@ -63,12 +63,13 @@ func TestLiveKeysComeFirst(t *testing.T) {
 			j.note(key)
 			return nil
 		}})
-		for _, key := range []string{"i1", "i2", "i3"} {
+		for _, key := range []string{"i1", "i2"} {
 			w.AddInitial(key)
 		}
-		w.Add("l1")
-		w.Add("i2")        // promoted
-		w.AddInitial("l1") // stays live
+		w.AddEvent("i3", true)
+		w.AddEvent("l1", false)
+		w.Add("i2")            // promoted
+		w.AddEvent("l1", true) // stays live
 		if rec := w.Record(); rec.Depth != 4 || rec.DepthInitial != 2 {
 			t.Errorf("depth %d of which initial %d, want 4 and 2", rec.Depth, rec.DepthInitial)
 		}

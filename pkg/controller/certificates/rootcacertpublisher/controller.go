@@ -74,11 +74,7 @@ func (p *Publisher) configMapHandler() cache.ResourceEventHandler {
 func (p *Publisher) namespaceHandler() cache.ResourceEventHandler {
 	return worker.Handler(controllerName, worker.HandlerFuncs[*v1.Namespace]{
 		Add: func(ns *v1.Namespace, initial bool) {
-			if initial {
-				p.worker.AddInitial(cache.ObjectName{Name: ns.Name})
-				return
-			}
-			p.worker.Add(cache.ObjectName{Name: ns.Name})
+			p.worker.AddEvent(cache.ObjectName{Name: ns.Name}, initial)
 		},
 		Update: func(_, cur *v1.Namespace) {
 			if cur.Status.Phase == v1.NamespaceActive {

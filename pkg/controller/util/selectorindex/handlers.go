@@ -16,11 +16,7 @@ func ServiceHandler(controller string, index *Services, w *worker.Worker[cache.O
 	return worker.Handler(controller, worker.HandlerFuncs[*v1.Service]{
 		Add: func(service *v1.Service, initial bool) {
 			index.Set(service)
-			if initial {
-				w.AddInitial(cache.MetaObjectToName(service))
-				return
-			}
-			w.Add(cache.MetaObjectToName(service))
+			w.AddEvent(cache.MetaObjectToName(service), initial)
 		},
 		Update: func(_, cur *v1.Service) {
 			index.Set(cur)
