@@ -23,6 +23,9 @@ var _ = Describe("A CronJob", Label("cronjob-controller"), func() {
 	It("runs a job for the latest time when it is resumed, and none while it is suspended", func(ctx SpecContext) {
 		template := podTemplate(map[string]string{"app": name})
 		template.Spec.RestartPolicy = corev1.RestartPolicyNever
+		// No node has this: a Pod that ran would end, and the Job leave the
+		// CronJob's active ones while the test looks at them.
+		template.Spec.NodeSelector = map[string]string{"kcm.dev/node": "none"}
 		_, err := c.BatchV1().CronJobs(c.namespace).Create(ctx, &batchv1.CronJob{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: batchv1.CronJobSpec{

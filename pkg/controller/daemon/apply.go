@@ -15,11 +15,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/klog/v2"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/daemon/util"
+	"github.com/kcm-dev/kcm/pkg/controller/util/consistency"
 )
 
 // statusTries is how often a status is written before the sync fails.
@@ -118,7 +118,7 @@ func (s *syncer) settle(ctx context.Context) error {
 		if !metav1.IsControlledBy(pod, s.ds) {
 			continue
 		}
-		if newest == "" || newer(pod.ResourceVersion, newest) {
+		if newest == "" || consistency.Newer(pod.ResourceVersion, newest) {
 			newest = pod.ResourceVersion
 		}
 		if pod.DeletionTimestamp == nil {
@@ -127,12 +127,7 @@ func (s *syncer) settle(ctx context.Context) error {
 	}
 	s.guard.WroteAt(s.name, s.ds.UID, podResource, newest)
 	s.unsettled.remove(s.name)
-	return s.ensureReady(ctx, s.name)
-}
-
-func newer(a, b string) bool {
-	c, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && c > 0
+	return controller.EnsureReady(ctx, s.guard, s.name, s.metrics.staleSyncSkips)
 }
 
 // writeStatus writes the status if it differs from the one the DaemonSet has. When somebody else was

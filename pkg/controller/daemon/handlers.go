@@ -156,7 +156,7 @@ func (c *DaemonSetsController) syncNode(ctx context.Context, name string) error 
 			continue
 		}
 		v := c.predicates.of(ds, c.comparisons).judge(logger, node)
-		if (v.wants && !has) || (!v.tolerates && has) || (has && ds.Status.NumberMisscheduled > 0) || (has && !v.wants) {
+		if v.wants != has || (has && ds.Status.NumberMisscheduled > 0) {
 			c.batched.Add(cache.MetaObjectToName(ds))
 		}
 	}

@@ -22,13 +22,8 @@ import (
 
 	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/daemon/util"
-	"github.com/kcm-dev/kcm/pkg/controller/util/consistency"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
-
-// staleRetry is when to look again after a cache that had not seen the DaemonSet's last write. Mostly
-// the event of that very write enqueues it before.
-const staleRetry = 100 * time.Millisecond
 
 // syncer is one sync of one DaemonSet.
 type syncer struct {
@@ -43,7 +38,7 @@ type syncer struct {
 func (c *DaemonSetsController) sync(ctx context.Context, key cache.ObjectName) error {
 	name := key.AsNamespacedName()
 	// Before the first read: what is read after this has seen the DaemonSet's own writes.
-	if err := c.ensureReady(ctx, name); err != nil {
+	if err := controller.EnsureReady(ctx, c.guard, name, c.metrics.staleSyncSkips); err != nil {
 		return err
 	}
 	ds, err := c.daemonSets.DaemonSets(key.Namespace).Get(key.Name)
@@ -76,18 +71,6 @@ func (c *DaemonSetsController) sync(ctx context.Context, key cache.ObjectName) e
 
 func selectsEverything(ds *apps.DaemonSet) bool {
 	return ds.Spec.Selector != nil && len(ds.Spec.Selector.MatchLabels)+len(ds.Spec.Selector.MatchExpressions) == 0
-}
-
-// ensureReady asks to come back later while a cache is older than the DaemonSet's own writes.
-func (c *DaemonSetsController) ensureReady(ctx context.Context, name types.NamespacedName) error {
-	err := c.guard.EnsureReady(name)
-	var stale *consistency.StaleError
-	if !errors.As(err, &stale) {
-		return err
-	}
-	c.metrics.staleSyncSkips.WithLabelValues(stale.GroupResource.Group, stale.GroupResource.Resource).Inc()
-	klog.FromContext(ctx).V(4).Info("Waiting for the cache to show the set's last write", "reason", stale.Error())
-	return worker.RequeueAfter(staleRetry)
 }
 
 // wrote remembers the version of an object that the sync has written.
@@ -163,7 +146,7 @@ func (s *syncer) observe(ctx context.Context, pods []*v1.Pod, r *revisions) (*st
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes from the cache: %w", err)
 	}
-	predicate, logger := newPredicate(s.ds, s.comparisons), klog.FromContext(ctx)
+	predicate, logger := s.predicates.of(s.ds, s.comparisons), klog.FromContext(ctx)
 	verdicts := make(map[string]verdict, len(nodes))
 	for _, node := range nodes {
 		verdicts[node.Name] = predicate.judge(logger, node)

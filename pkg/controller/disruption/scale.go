@@ -20,6 +20,8 @@ import (
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	scaleclient "k8s.io/client-go/scale"
+
+	"github.com/kcm-dev/kcm/pkg/controller"
 )
 
 // scaleFinder finds how many Pods a Pod's controller wants: in caches, or else by its scale
@@ -80,8 +82,9 @@ func (f *scaleFinder) find(ctx context.Context, namespace string, ref *metav1.Ow
 
 // refersTo says whether ref is to a kind in one of the groups; versions do not matter.
 func refersTo(ref *metav1.OwnerReference, kind string, groups ...string) bool {
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && ref.Kind == kind && slices.Contains(groups, gv.Group)
+	return slices.ContainsFunc(groups, func(group string) bool {
+		return controller.RefersTo(ref, schema.GroupKind{Group: group, Kind: kind})
+	})
 }
 
 // replicasOf is the default that the API server sets, too, where an object has none.

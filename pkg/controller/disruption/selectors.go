@@ -19,16 +19,11 @@ import (
 type selectors struct {
 	// mu guards the following field and what it holds.
 	mu         sync.RWMutex
-	namespaces map[string]map[string]selector // by namespace and name of the budget
-}
-
-type selector struct {
-	spec   *metav1.LabelSelector // what parsed was made of
-	parsed labels.Selector
+	namespaces map[string]map[string]labels.Selector // by namespace and name of the budget
 }
 
 func newSelectors() *selectors {
-	return &selectors{namespaces: map[string]map[string]selector{}}
+	return &selectors{namespaces: map[string]map[string]labels.Selector{}}
 }
 
 // set takes in the budget's selector. One that is malformed selects nothing here; the budget's sync
@@ -42,10 +37,10 @@ func (s *selectors) set(pdb *policy.PodDisruptionBudget) {
 	defer s.mu.Unlock()
 	ns, ok := s.namespaces[pdb.Namespace]
 	if !ok {
-		ns = map[string]selector{}
+		ns = map[string]labels.Selector{}
 		s.namespaces[pdb.Namespace] = ns
 	}
-	ns[pdb.Name] = selector{spec: pdb.Spec.Selector, parsed: parsed}
+	ns[pdb.Name] = parsed
 }
 
 func (s *selectors) delete(pdb *policy.PodDisruptionBudget) {
@@ -64,7 +59,7 @@ func (s *selectors) matching(namespace string, set labels.Set) []cache.ObjectNam
 	defer s.mu.RUnlock()
 	var names []cache.ObjectName
 	for name, selector := range s.namespaces[namespace] {
-		if selector.parsed.Matches(set) {
+		if selector.Matches(set) {
 			names = append(names, cache.ObjectName{Namespace: namespace, Name: name})
 		}
 	}

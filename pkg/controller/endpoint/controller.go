@@ -44,7 +44,7 @@ type Controller struct {
 	client          clientset.Interface
 	serviceLister   corelisters.ServiceLister
 	endpointsLister corelisters.EndpointsLister
-	synced          []cache.InformerSynced
+	synced          worker.Synced
 
 	selectors          *selectorindex.Services
 	selected           *selectorindex.Pods
@@ -109,19 +109,10 @@ func newController(ctx context.Context, from sources, client clientset.Interface
 	c.batches = worker.NewBatcher(c.services, opts.batchPeriod)
 	c.pods = worker.New(worker.Options[selectorindex.Change]{Controller: name, Sync: c.syncPods, Clock: opts.clock})
 
-	c.addHandler(ctx, from.services.Informer(), selectorindex.ServiceHandler(name, c.selectors, c.services))
-	c.addHandler(ctx, from.pods.Informer(), selectorindex.PodHandler(name, c.pods))
-	c.addHandler(ctx, from.endpoints.Informer(), c.endpointsHandler())
+	c.synced.Watch(ctx, name, from.services.Informer(), selectorindex.ServiceHandler(name, c.selectors, c.services))
+	c.synced.Watch(ctx, name, from.pods.Informer(), selectorindex.PodHandler(name, c.pods))
+	c.synced.Watch(ctx, name, from.endpoints.Informer(), c.endpointsHandler())
 	return c
-}
-
-func (c *Controller) addHandler(ctx context.Context, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) {
-	registration, err := informer.AddEventHandler(handler)
-	if err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Could not add an event handler", "controller", name)
-		return
-	}
-	c.synced = append(c.synced, informer.HasSynced, registration.HasSynced)
 }
 
 // Run works on the given number of Services at a time until ctx is done, and returns when

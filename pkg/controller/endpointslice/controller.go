@@ -52,7 +52,7 @@ type Controller struct {
 	serviceLister corelisters.ServiceLister
 	nodeLister    corelisters.NodeLister
 	podIndexer    cache.Indexer // has controller.PodNodeNameKeyIndex
-	synced        []cache.InformerSynced
+	synced        worker.Synced
 
 	selectors          *selectorindex.Services
 	selected           *selectorindex.Pods
@@ -124,10 +124,10 @@ func newController(ctx context.Context, from sources, client clientset.Interface
 		c.topologyCache, c.eventRecorder, controllerName,
 		endpointslice.WithPreferSameTrafficDistributionEnabled(features.Enabled(features.PreferSameTrafficDistribution)))
 	c.addWorkers(opts)
-	c.addHandler(ctx, from.services.Informer(), selectorindex.ServiceHandler(name, c.selectors, c.services))
-	c.addHandler(ctx, from.pods.Informer(), selectorindex.PodHandler(name, c.pods))
-	c.addHandler(ctx, from.nodes.Informer(), c.nodeHandler())
-	c.addHandler(ctx, from.slices.Informer(),
+	c.synced.Watch(ctx, name, from.services.Informer(), selectorindex.ServiceHandler(name, c.selectors, c.services))
+	c.synced.Watch(ctx, name, from.pods.Informer(), selectorindex.PodHandler(name, c.pods))
+	c.synced.Watch(ctx, name, from.nodes.Informer(), c.nodeHandler())
+	c.synced.Watch(ctx, name, from.slices.Informer(),
 		c.slices.Handler(name, c.services, max(endpointSliceChangeMinSyncDelay, opts.batchPeriod)))
 	return c
 }
@@ -159,15 +159,6 @@ func (c *Controller) addIndexes(ctx context.Context, from sources, client client
 	if c.slices, err = sliceutil.NewSlices(from.slices, client, controllerName); err != nil {
 		utilruntime.HandleErrorWithContext(ctx, err, "Could not index endpoint slices", "controller", name)
 	}
-}
-
-func (c *Controller) addHandler(ctx context.Context, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) {
-	registration, err := informer.AddEventHandler(handler)
-	if err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Could not add an event handler", "controller", name)
-		return
-	}
-	c.synced = append(c.synced, informer.HasSynced, registration.HasSynced)
 }
 
 // Run works on the given number of Services at a time until ctx is done, and returns when

@@ -46,7 +46,7 @@ const (
 type Controller struct {
 	endpointsLister corelisters.EndpointsLister
 	serviceLister   corelisters.ServiceLister
-	synced          []cache.InformerSynced
+	synced          worker.Synced
 	clock           clock.PassiveClock
 
 	maxPerSubset  int32
@@ -121,19 +121,10 @@ func newController(ctx context.Context, from sources, client clientset.Interface
 		),
 	})
 	c.batches = worker.NewBatcher(c.worker, opts.batchPeriod)
-	c.addHandler(ctx, from.endpoints.Informer(), c.endpointsHandler())
-	c.addHandler(ctx, from.services.Informer(), c.serviceHandler())
-	c.addHandler(ctx, from.slices.Informer(), c.slices.Handler(name, c.worker, opts.batchPeriod))
+	c.synced.Watch(ctx, name, from.endpoints.Informer(), c.endpointsHandler())
+	c.synced.Watch(ctx, name, from.services.Informer(), c.serviceHandler())
+	c.synced.Watch(ctx, name, from.slices.Informer(), c.slices.Handler(name, c.worker, opts.batchPeriod))
 	return c
-}
-
-func (c *Controller) addHandler(ctx context.Context, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) {
-	registration, err := informer.AddEventHandler(handler)
-	if err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Could not add an event handler", "controller", name)
-		return
-	}
-	c.synced = append(c.synced, informer.HasSynced, registration.HasSynced)
 }
 
 // Run works on the given number of Endpoints at a time until ctx is done, and returns when

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
+	"github.com/kcm-dev/kcm/pkg/controller/job/metrics"
 	jobutil "github.com/kcm-dev/kcm/pkg/controller/job/util"
 )
 
@@ -66,7 +67,7 @@ func (c *Controller) syncOrphan(ctx context.Context, key orphanKey) error {
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		// The Job's last sync may have taken the finalizer off already.
-		if err := c.ensureReady(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}); err != nil {
+		if err := controller.EnsureReady(ctx, c.guard, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, metrics.StaleSyncSkips); err != nil {
 			return err
 		}
 	}

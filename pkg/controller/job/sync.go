@@ -15,10 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/job/metrics"
@@ -27,12 +25,8 @@ import (
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
 
-const (
-	// staleRetry is when to look again after a cache that had not seen the Job's last write.
-	staleRetry = 100 * time.Millisecond
-	// moreRetry is when to go on with Pods that found no place among the uncounted ones.
-	moreRetry = 20 * time.Millisecond
-)
+// moreRetry is when to go on with Pods that found no place among the uncounted ones.
+const moreRetry = 20 * time.Millisecond
 
 // sync brings one Job on.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
@@ -41,7 +35,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	}
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	// Before the first read: what is read after this has seen the Job's own writes.
-	if err := c.ensureReady(ctx, name); err != nil {
+	if err := controller.EnsureReady(ctx, c.guard, name, metrics.StaleSyncSkips); err != nil {
 		return err
 	}
 	job, err := c.jobs.Jobs(key.Namespace).Get(key.Name)
@@ -70,18 +64,6 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	s := &syncer{Controller: c, job: job, name: name, selector: selector, memory: c.memory.of(name, job.UID), action: metrics.JobSyncActionReconciling}
 	s.pods = c.podControl(s.wrotePod)
 	return s.metered(ctx)
-}
-
-// ensureReady asks to come back later while a cache is older than the Job's own writes.
-func (c *Controller) ensureReady(ctx context.Context, name types.NamespacedName) error {
-	err := c.guard.EnsureReady(name)
-	var stale *consistency.StaleError
-	if !errors.As(err, &stale) {
-		return err
-	}
-	metrics.StaleSyncSkips.WithLabelValues(stale.GroupResource.Group, stale.GroupResource.Resource).Inc()
-	klog.FromContext(ctx).V(4).Info("Waiting for the cache to show the job's last write", "reason", stale.Error())
-	return worker.RequeueAfter(staleRetry)
 }
 
 func knownCompletionMode(job *batch.Job) bool {
@@ -201,13 +183,7 @@ func (s *syncer) cacheKnows(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	return !older(s.podIndexer.LastStoreSyncResourceVersion(), version), nil
-}
-
-// older says whether version a is older than b. What cannot be compared is not.
-func older(a, b string) bool {
-	c, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && c < 0
+	return !consistency.Newer(version, s.podIndexer.LastStoreSyncResourceVersion()), nil
 }
 
 // listLive reads the Pods from the API server. The cache is believed again when it shows

@@ -13,10 +13,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/klog/v2"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
+	"github.com/kcm-dev/kcm/pkg/controller/util/consistency"
 )
 
 // apply carries out the plan and returns the first error as it came: users read its text in
@@ -137,7 +137,7 @@ func (s *syncer) settle(ctx context.Context) error {
 		if !metav1.IsControlledBy(pod, s.set) {
 			continue
 		}
-		if newest == "" || newer(pod.ResourceVersion, newest) {
+		if newest == "" || consistency.Newer(pod.ResourceVersion, newest) {
 			newest = pod.ResourceVersion
 		}
 		if _, ok := remembered.undead[pod.UID]; ok && pod.DeletionTimestamp == nil {
@@ -146,12 +146,7 @@ func (s *syncer) settle(ctx context.Context) error {
 	}
 	s.guard.WroteAt(s.name, s.set.UID, v1.Resource("pods"), newest)
 	s.memory.settled(s.name, s.set.UID)
-	return s.ensureReady(ctx, s.name)
-}
-
-func newer(a, b string) bool {
-	c, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && c > 0
+	return controller.EnsureReady(ctx, s.guard, s.name, s.metrics.staleSyncSkips)
 }
 
 // statusTries is how often a status is written before the sync fails.

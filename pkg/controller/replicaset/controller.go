@@ -42,7 +42,7 @@ type ReplicaSetController struct {
 	podLister  corelisters.PodLister
 	podIndexer cache.Indexer
 	podEvents  controller.PodEvents
-	synced     []cache.InformerSynced
+	synced     worker.Synced
 
 	guard    *consistency.Guard
 	memory   *memory
@@ -122,7 +122,6 @@ func NewBaseController(ctx context.Context, config Config) *ReplicaSetController
 		client:           config.KubeClient,
 		podLister:        config.Pods.Lister(),
 		podIndexer:       podIndexer,
-		synced:           []cache.InformerSynced{config.Kind.Informer().HasSynced, config.Pods.Informer().HasSynced},
 		guard: consistency.NewGuard(map[schema.GroupResource]consistency.Reader{
 			v1.Resource("pods"):         podIndexer,
 			config.Kind.GroupResource(): config.Kind.Informer().GetIndexer(),
@@ -179,18 +178,8 @@ func (c *ReplicaSetController) addHandlers(ctx context.Context, config Config) {
 		Delete: c.setDeleted,
 	})
 	c.podEvents = controller.PodEvents{Kind: c.GroupKind(), Owned: c.worker.AddEvent, Orphan: c.enqueueOrphan}
-	c.watch(ctx, config.Kind.Informer(), sets)
-	c.watch(ctx, config.Pods.Informer(), c.podEvents.Handler(c.name))
-}
-
-// watch adds a handler, and makes Run wait until it has had the initial list.
-func (c *ReplicaSetController) watch(ctx context.Context, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) {
-	registration, err := informer.AddEventHandler(handler)
-	if err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Could not watch", "controller", c.name)
-		return
-	}
-	c.synced = append(c.synced, registration.HasSynced)
+	c.synced.Watch(ctx, c.name, config.Kind.Informer(), sets)
+	c.synced.Watch(ctx, c.name, config.Pods.Informer(), c.podEvents.Handler(c.name))
 }
 
 func (c *ReplicaSetController) setAdded(set metav1.Object, initial bool) {

@@ -20,19 +20,14 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
-	"github.com/kcm-dev/kcm/pkg/controller/util/consistency"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
-
-// staleRetry is when to look again after a cache that had not seen the set's last
-// write. Mostly the event of that very write enqueues the set before.
-const staleRetry = 100 * time.Millisecond
 
 // sync brings one set to the state that its spec asks for.
 func (c *ReplicaSetController) sync(ctx context.Context, key cache.ObjectName) error {
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	// Before the first read: what is read after this has seen the set's own writes.
-	if err := c.ensureReady(ctx, name); err != nil {
+	if err := controller.EnsureReady(ctx, c.guard, name, c.metrics.staleSyncSkips); err != nil {
 		return err
 	}
 	set, err := c.kind.Get(key.Namespace, key.Name)
@@ -54,18 +49,6 @@ func (c *ReplicaSetController) sync(ctx context.Context, key cache.ObjectName) e
 		c.guard.WroteAt(name, set.UID, v1.Resource("pods"), pod.ResourceVersion)
 	})
 	return s.run(ctx)
-}
-
-// ensureReady asks to come back later while a cache is older than the set's own writes.
-func (c *ReplicaSetController) ensureReady(ctx context.Context, name types.NamespacedName) error {
-	err := c.guard.EnsureReady(name)
-	var stale *consistency.StaleError
-	if !errors.As(err, &stale) {
-		return err
-	}
-	c.metrics.staleSyncSkips.WithLabelValues(stale.GroupResource.Group, stale.GroupResource.Resource).Inc()
-	klog.FromContext(ctx).V(4).Info("Waiting for the cache to show the set's last write", "reason", stale.Error())
-	return worker.RequeueAfter(staleRetry)
 }
 
 // syncer is one sync of one set.

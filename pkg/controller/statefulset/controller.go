@@ -44,7 +44,7 @@ type StatefulSetController struct {
 	podIndexer  cache.Indexer
 	podEvents   controller.PodEvents
 	history     history.Interface
-	synced      []cache.InformerSynced
+	synced      worker.Synced
 
 	guard    *consistency.Guard
 	memories *memory
@@ -81,8 +81,7 @@ func newController(ctx context.Context, podInformer coreinformers.PodInformer, s
 		claimLister: pvcInformer.Lister(),
 		podIndexer:  podInformer.Informer().GetIndexer(),
 		history:     history.NewHistory(kubeClient, revInformer.Informer().GetIndexer()),
-		synced: []cache.InformerSynced{podInformer.Informer().HasSynced, setInformer.Informer().HasSynced,
-			pvcInformer.Informer().HasSynced, revInformer.Informer().HasSynced},
+		synced:      worker.Synced{revInformer.Informer().HasSynced},
 		guard: consistency.NewGuard(map[schema.GroupResource]consistency.Reader{
 			v1.Resource("pods"):                   podInformer.Informer().GetIndexer(),
 			v1.Resource("persistentvolumeclaims"): pvcInformer.Informer().GetIndexer(),
@@ -106,12 +105,12 @@ func newController(ctx context.Context, podInformer coreinformers.PodInformer, s
 		Controller: controllerName, Queue: queueName, Clock: clock,
 		Sync: func(ctx context.Context, key cache.ObjectName) error { return c.syncHandler(ctx, key) },
 	})
-	c.watch(ctx, setInformer.Informer(), worker.Handler(controllerName, worker.HandlerFuncs[*apps.StatefulSet]{
+	c.synced.Watch(ctx, controllerName, setInformer.Informer(), worker.Handler(controllerName, worker.HandlerFuncs[*apps.StatefulSet]{
 		Add: c.setAdded, Update: c.setUpdated, Delete: c.setDeleted,
 	}))
 	c.podEvents = controller.PodEvents{Kind: controllerKind.GroupKind(), Owned: c.worker.AddEvent, Orphan: c.enqueueNamesake}
-	c.watch(ctx, podInformer.Informer(), c.podEvents.Handler(controllerName))
-	c.watch(ctx, pvcInformer.Informer(), worker.Handler(controllerName, worker.HandlerFuncs[*v1.PersistentVolumeClaim]{
+	c.synced.Watch(ctx, controllerName, podInformer.Informer(), c.podEvents.Handler(controllerName))
+	c.synced.Watch(ctx, controllerName, pvcInformer.Informer(), worker.Handler(controllerName, worker.HandlerFuncs[*v1.PersistentVolumeClaim]{
 		Delete: c.claimDeleted,
 	}))
 	return c
@@ -133,16 +132,6 @@ func (c *StatefulSetController) Run(ctx context.Context, workers int) {
 	c.events.RunAround(ctx, func(ctx context.Context) {
 		worker.Start(ctx, controllerName, c.synced, c.worker.Runner(workers))
 	})
-}
-
-// watch adds a handler, and makes Run wait until it has had the initial list.
-func (c *StatefulSetController) watch(ctx context.Context, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) {
-	registration, err := informer.AddEventHandler(handler)
-	if err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Could not watch", "controller", controllerName)
-		return
-	}
-	c.synced = append(c.synced, registration.HasSynced)
 }
 
 func (c *StatefulSetController) setAdded(set *apps.StatefulSet, initial bool) {

@@ -21,13 +21,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
-	"github.com/kcm-dev/kcm/pkg/controller/util/consistency"
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
-
-// staleRetry is when to look again after a cache that had not seen the set's last
-// write. Mostly the event of that very write enqueues the set before.
-const staleRetry = 100 * time.Millisecond
 
 // syncer is one sync of one set.
 type syncer struct {
@@ -42,7 +37,7 @@ type syncer struct {
 func (c *StatefulSetController) sync(ctx context.Context, key cache.ObjectName) error {
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	// Before the first read: what is read after this has seen the set's own writes.
-	if err := c.ensureReady(ctx, name); err != nil {
+	if err := controller.EnsureReady(ctx, c.guard, name, c.metrics.staleSyncSkips); err != nil {
 		return err
 	}
 	set, err := c.setLister.StatefulSets(key.Namespace).Get(key.Name)
@@ -60,18 +55,6 @@ func (c *StatefulSetController) sync(ctx context.Context, key cache.ObjectName) 
 	}
 	s := &syncer{StatefulSetController: c, set: set, name: name, selector: selector, memory: c.memories.of(name, set.UID)}
 	return s.run(ctx)
-}
-
-// ensureReady asks to come back later while a cache is older than the set's own writes.
-func (c *StatefulSetController) ensureReady(ctx context.Context, name types.NamespacedName) error {
-	err := c.guard.EnsureReady(name)
-	var stale *consistency.StaleError
-	if !errors.As(err, &stale) {
-		return err
-	}
-	c.metrics.staleSyncSkips.WithLabelValues(stale.GroupResource.Group, stale.GroupResource.Resource).Inc()
-	klog.FromContext(ctx).V(4).Info("Waiting for the cache to show the set's last write", "reason", stale.Error())
-	return worker.RequeueAfter(staleRetry)
 }
 
 // wrote remembers the version of an object that the set's sync has written.

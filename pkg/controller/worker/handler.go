@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	k8smetrics "k8s.io/component-base/metrics"
@@ -76,6 +77,22 @@ func (h *handler[T]) OnDelete(obj any) {
 }
 
 func (h *handler[T]) observe(start time.Time) { h.duration.Observe(time.Since(start).Seconds()) }
+
+// Synced is what Start waits for.
+type Synced []cache.InformerSynced
+
+// Watch adds a handler to an informer, and has Start wait until the handler has had the initial list.
+// It is for constructors that, as upstream's, return no error: an informer that has stopped, which is
+// the one thing that can go wrong, is only reported.
+func (s *Synced) Watch(ctx context.Context, controller string, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) {
+	*s = append(*s, informer.HasSynced)
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "Could not watch", "controller", controller)
+		return
+	}
+	*s = append(*s, registration.HasSynced)
+}
 
 // syncPollInterval is how often Start asks whether the caches have synced.
 const syncPollInterval = 100 * time.Millisecond

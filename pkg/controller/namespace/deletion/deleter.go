@@ -89,18 +89,9 @@ type namespacedResourcesDeleter struct {
 // Delete implements NamespacedResourcesDeleterInterface.
 func (d *namespacedResourcesDeleter) Delete(ctx context.Context, nsName string) error {
 	roundStart := d.clock.Now()
-	ns, err := d.namespaces.Get(ctx, nsName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("getting namespace %s: %w", nsName, err)
-	}
-	if ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, d.token) {
-		return nil
-	}
-	if ns, err = d.markTerminating(ctx, ns); err != nil {
-		return ignoreNotFound(err)
+	ns, err := d.terminating(ctx, nsName)
+	if err != nil || ns == nil {
+		return err
 	}
 
 	o, err := d.deleteContent(ctx, ns, roundStart)
@@ -120,6 +111,25 @@ func (d *namespacedResourcesDeleter) Delete(ctx context.Context, nsName string) 
 		return o.remainingError()
 	}
 	return ignoreNotFound(d.finalize(ctx, ns))
+}
+
+// terminating returns the live namespace, with its phase set; nil when there is nothing to do: it is
+// gone, is not being deleted, or no longer waits for us.
+func (d *namespacedResourcesDeleter) terminating(ctx context.Context, nsName string) (*v1.Namespace, error) {
+	ns, err := d.namespaces.Get(ctx, nsName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting namespace %s: %w", nsName, err)
+	}
+	if ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, d.token) {
+		return nil, nil
+	}
+	if ns, err = d.markTerminating(ctx, ns); err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	return ns, nil
 }
 
 // outlives is true when the namespace does not vanish as soon as our finalizer is gone.

@@ -6,13 +6,10 @@ package deletion
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
@@ -34,18 +31,9 @@ type Caches interface {
 // for nothing, since Delete looks at everything afterwards: what it misses costs time and no more.
 // *ResourcesRemainingError says that pods are left; nil, that there is nothing (more) to do early.
 func (d *namespacedResourcesDeleter) HeadStart(ctx context.Context, nsName string, caches Caches) error {
-	ns, err := d.namespaces.Get(ctx, nsName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("getting namespace %s: %w", nsName, err)
-	}
-	if ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, d.token) {
-		return nil
-	}
-	if ns, err = d.markTerminating(ctx, ns); err != nil {
-		return ignoreNotFound(err)
+	ns, err := d.terminating(ctx, nsName)
+	if err != nil || ns == nil {
+		return err
 	}
 	known, err := d.discovery.recent(ctx)
 	if err != nil {

@@ -118,7 +118,7 @@ func (g *Guard) WroteAt(owner types.NamespacedName, ownerUID types.UID, gr schem
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.recordLocked(owner, ownerUID)
-	if old, ok := r.wrote[gr]; ok && !newer(resourceVersion, old.version) {
+	if old, ok := r.wrote[gr]; ok && !Newer(resourceVersion, old.version) {
 		return
 	}
 	if r.wrote == nil {
@@ -243,13 +243,13 @@ func (g *Guard) readLocked(gr schema.GroupResource, version string) (read string
 		return reader.LastStoreSyncResourceVersion(), reached, false
 	}
 	read = reader.LastStoreSyncResourceVersion()
-	if newer(g.newest[gr], read) {
+	if Newer(g.newest[gr], read) {
 		g.resetLocked()
 		g.newest[gr] = read
 		return read, false, true
 	}
 	g.newest[gr] = read
-	return read, !newer(version, read), false
+	return read, !Newer(version, read), false
 }
 
 func (g *Guard) resetLocked() {
@@ -257,9 +257,9 @@ func (g *Guard) resetLocked() {
 	g.owners = map[types.NamespacedName]*record{}
 }
 
-// newer says whether version a is newer than b. What cannot be compared, such as a cache that has
+// Newer says whether resource version a is newer than b. What cannot be compared, such as a cache that has
 // not seen a version yet, is not.
-func newer(a, b string) bool {
+func Newer(a, b string) bool {
 	cmp, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && cmp > 0
 }

@@ -184,7 +184,7 @@ type fakeBarrier struct {
 	epoch uint64
 }
 
-func (c *fakeBarrier) HasReached(version string) bool { return !newer(version, c.version) }
+func (c *fakeBarrier) HasReached(version string) bool { return !Newer(version, c.version) }
 func (c *fakeBarrier) Epoch() uint64                  { return c.epoch }
 
 // A cache that knows of another history is believed, even though its version does not show it.
