@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -114,8 +115,7 @@ func (th *theatre) restart(ctx context.Context) error {
 type played struct {
 	// objects by checkpoint.
 	objects map[string]string
-	// pods that managers have created, and deleted.
-	created, deleted int
+	podWrites
 }
 
 // play plays a scenario to its end; at each checkpoint the objects must rest. want, if not nil, is what they must become.
@@ -133,20 +133,33 @@ func (th *theatre) play(ctx context.Context, s scenarios.Scenario, namespace str
 	if err != nil {
 		return got, err
 	}
-	got.created, got.deleted, err = th.podWrites(ctx, mark, namespace)
+	got.podWrites, err = th.podWrites(ctx, mark, namespace)
 	return got, err
 }
 
-// podWrites counts pods that managers have created and deleted in a namespace since the mark.
-func (th *theatre) podWrites(ctx context.Context, mark audit.Mark, namespace string) (created, deleted int, err error) {
+// podWrites are numbers of pods.
+type podWrites struct {
+	// created and deleted by managers.
+	created, deleted int
+	// unanswered creations: their manager had gone before the API server was done, which may have made the pod or not.
+	unanswered int
+}
+
+// podWrites counts the pods that managers have created and deleted in a namespace since the mark.
+func (th *theatre) podWrites(ctx context.Context, mark audit.Mark, namespace string) (podWrites, error) {
 	events, err := th.Audit.Since(ctx, mark)
 	if err != nil {
-		return 0, 0, err
+		return podWrites{}, err
 	}
-	done := events.Where(audit.Namespace(namespace), audit.Resource("pods"), audit.Code(200, 201, 202), func(e audit.Event) bool {
+	pods := events.Where(audit.Namespace(namespace), audit.Resource("pods"), func(e audit.Event) bool {
 		return strings.HasPrefix(e.User.Username, "system:serviceaccount:kube-system:")
 	})
-	return len(done.Where(audit.Verb("create"))), len(done.Where(audit.Verb("delete"))), nil
+	done := pods.Where(audit.Code(200, 201, 202))
+	unanswered := pods.Where(audit.Verb("create"), func(e audit.Event) bool {
+		const closedRequest = 499 // the client has closed the request
+		return e.Code() == 0 || e.Code() == closedRequest || e.Code() >= http.StatusInternalServerError
+	})
+	return podWrites{len(done.Where(audit.Verb("create"))), len(done.Where(audit.Verb("delete"))), len(unanswered)}, nil
 }
 
 // settled returns the objects once two looks show the same, and what is wanted if something is.
@@ -186,8 +199,8 @@ func (th *theatre) reference(t *testing.T, s scenarios.Scenario) *played {
 
 // check compares the numbers of pods; lost is how many answers were lost.
 func (p *played) check(want *played, lost int) error {
-	if p.created < want.created || p.created > want.created+lost {
-		return fmt.Errorf("managers have created %d pods, undisturbed %d", p.created, want.created)
+	if p.created+p.unanswered < want.created || p.created > want.created+lost {
+		return fmt.Errorf("managers have created %d pods (%d creations unanswered), undisturbed %d", p.created, p.unanswered, want.created)
 	}
 	if p.deleted > want.deleted+lost {
 		return fmt.Errorf("managers have deleted %d pods, undisturbed %d", p.deleted, want.deleted)

@@ -167,13 +167,13 @@ func TestTimeTravel(t *testing.T) {
 		if past.answered == 0 {
 			t.Errorf("%s: the restarted manager was shown nothing of the past", s.Name)
 		}
-		created, deleted, err := th.podWrites(ctx, mark, namespace)
+		writes, err := th.podWrites(ctx, mark, namespace)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if created+deleted > 0 {
+		if writes.created+writes.deleted > 0 {
 			events, _ := th.Audit.Since(ctx, mark)
-			t.Errorf("%s: shown the past, the manager has created %d pods and deleted %d:\n%s", s.Name, created, deleted,
+			t.Errorf("%s: shown the past, the manager has created %d pods and deleted %d:\n%s", s.Name, writes.created, writes.deleted,
 				events.Where(audit.Writes(), audit.Namespace(namespace)))
 		}
 		past.answered = 0

@@ -363,7 +363,7 @@ func (c *ControlPlane) KillComponent(name Component) error {
 
 // PauseComponent freezes one program (SIGSTOP): its connections stay open and nothing answers.
 func (c *ControlPlane) PauseComponent(name Component) error {
-	return c.with(name, func(p *component) error { return p.signalRunning(syscall.SIGSTOP) })
+	return c.with(name, func(p *component) error { return p.pause() })
 }
 
 // ResumeComponent ends a pause.

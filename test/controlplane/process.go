@@ -217,6 +217,32 @@ func (p *program) signalRunning(sig syscall.Signal) error {
 	return r.process.signal(sig)
 }
 
+// pause stops a program that must be running, and returns when all of its threads stand still: the signal reaches a
+// thread only when it next leaves the kernel, and one that has the processor may answer until then.
+func (p *program) pause() error {
+	if err := p.signalRunning(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		r := p.running()
+		if r == nil {
+			return fmt.Errorf("%s has ended", p.name)
+		}
+		still, err := allStopped(r.process.PID)
+		if err != nil {
+			return fmt.Errorf("looking whether %s stands still: %w", p.name, err)
+		}
+		if still {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s goes on 10s after SIGSTOP", p.name)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // running returns the run that goes on, or nil.
 func (p *program) running() *run {
 	p.mu.Lock()

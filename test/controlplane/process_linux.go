@@ -5,8 +5,11 @@ package controlplane
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -24,15 +27,9 @@ func processAttributes(detached bool) *syscall.SysProcAttr {
 // has, for where nobody reaps (a container whose first process is no init) it stays for ever. One whose other threads
 // are still on their way out has not: it may hold its ports yet.
 func lookUp(pid int) (started string, ended bool, err error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields, err := readStat(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", false, err
-	}
-	// The second field is the program's name in parentheses, which may hold any character: proc_pid_stat(5).
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const state, threads, startTime = 0, 17, 19 // fields 3, 20 and 22
-	if len(fields) <= startTime {
-		return "", false, fmt.Errorf("/proc/%d/stat has %d fields after the name, want more than %d", pid, len(fields), startTime)
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -40,4 +37,42 @@ func lookUp(pid int) (started string, ended bool, err error) {
 	}
 	zombie := fields[state] == "Z" && (fields[threads] == "0" || fields[threads] == "1")
 	return strings.TrimSpace(string(boot)) + "/" + fields[startTime], zombie || fields[state] == "X", nil
+}
+
+// Fields 3, 20 and 22 of a process's stat, among those that readStat returns.
+const state, threads, startTime = 0, 17, 19
+
+// readStat returns the fields of a process's or a thread's stat from the third on. The second is the program's name in
+// parentheses, which may hold any character: proc_pid_stat(5).
+func readStat(path string) ([]string, error) {
+	stat, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) <= startTime {
+		return nil, fmt.Errorf("%s has %d fields after the name, want more than %d", path, len(fields), startTime)
+	}
+	return fields, nil
+}
+
+// allStopped tells whether every thread of a process has been stopped.
+func allStopped(pid int) (bool, error) {
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return false, err
+	}
+	for _, path := range stats {
+		fields, err := readStat(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // the thread has ended
+		}
+		if err != nil {
+			return false, err
+		}
+		if fields[state] != "T" {
+			return false, nil
+		}
+	}
+	return len(stats) > 0, nil
 }

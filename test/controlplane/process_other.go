@@ -34,3 +34,12 @@ func lookUp(pid int) (started string, ended bool, err error) {
 	}
 	return strings.TrimSpace(started), strings.HasPrefix(state, "Z"), nil
 }
+
+// allStopped tells whether a process has been stopped.
+func allStopped(pid int) (bool, error) {
+	out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return false, err
+	}
+	return strings.HasPrefix(string(out), "T"), nil
+}

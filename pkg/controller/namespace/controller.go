@@ -138,27 +138,49 @@ func (nm *NamespaceController) sync(ctx context.Context, key cache.ObjectName) e
 		nm.forget(key.Name)
 		return nil // a timer outlived the namespace
 	}
-	var err error
-	early := nm.drains != nil && nm.drains.inGrace(key.Name)
-	if early {
-		err = nm.deleter.HeadStart(ctx, key.Name, nm.drains.caches)
-	} else {
-		err = nm.deleter.Delete(ctx, key.Name)
+	if left := nm.graceLeft(key.Name); left > 0 {
+		return nm.headStart(ctx, key.Name, left)
+	}
+	err := nm.deleter.Delete(ctx, key.Name)
+	if err == nil {
+		nm.forget(key.Name)
+		return nil
 	}
 	var remaining *deletion.ResourcesRemainingError
 	if !errors.As(err, &remaining) {
-		if err == nil && !early {
-			nm.forget(key.Name)
-		}
 		return err
 	}
-	if nm.drains != nil {
-		nm.drains.await(key.Name, remaining.Resources)
-	}
-	if early {
-		return nil // the end of the grace period brings it up again
-	}
+	nm.await(key.Name, remaining)
 	return worker.RequeueAfter(nextRound(remaining.Estimate, nm.elapsed(key.Name)))
+}
+
+// headStart deletes what caches know of a namespace, and has it brought up again at the end of its grace period: the
+// timer of enqueue is gone when a retry came before it, for a queue keeps but the earliest of a key's timers.
+func (nm *NamespaceController) headStart(ctx context.Context, name string, left time.Duration) error {
+	err := nm.deleter.HeadStart(ctx, name, nm.drains.caches)
+	var remaining *deletion.ResourcesRemainingError
+	switch {
+	case errors.As(err, &remaining):
+		nm.await(name, remaining)
+	case err != nil:
+		return err
+	}
+	return worker.RequeueAfter(left)
+}
+
+// graceLeft returns how much of a namespace's grace period is left for a head start: none without caches.
+func (nm *NamespaceController) graceLeft(name string) time.Duration {
+	if nm.drains == nil {
+		return 0
+	}
+	return nm.drains.graceLeft(name)
+}
+
+// await has the namespace looked at when what remains has gone.
+func (nm *NamespaceController) await(name string, remaining *deletion.ResourcesRemainingError) {
+	if nm.drains != nil {
+		nm.drains.await(name, remaining.Resources)
+	}
 }
 
 func (nm *NamespaceController) forget(name string) {

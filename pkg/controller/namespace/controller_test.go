@@ -32,9 +32,10 @@ type rounds struct {
 	start   time.Time
 	answers []error
 
-	// caches are given to the controller when they are not nil; earlyAnswer is what a head start returns.
-	caches      deletion.Caches
-	earlyAnswer error
+	// caches are given to the controller when they are not nil; earlyAnswer is what a head start returns, after earlyFailures ones that fail.
+	caches        deletion.Caches
+	earlyAnswer   error
+	earlyFailures int
 
 	mu    sync.Mutex
 	times []time.Duration
@@ -46,6 +47,9 @@ func (r *rounds) HeadStart(context.Context, string, deletion.Caches) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.early = append(r.early, time.Since(r.start))
+	if len(r.early) <= r.earlyFailures {
+		return errors.New("no answer")
+	}
 	return r.earlyAnswer
 }
 

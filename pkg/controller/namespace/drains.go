@@ -65,11 +65,15 @@ func (d *drains) begin(ns *v1.Namespace) bool {
 	return true
 }
 
-func (d *drains) inGrace(name string) bool {
+// graceLeft returns how much of a namespace's grace period is left; not more than 0 when it is over or unknown.
+func (d *drains) graceLeft(name string) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known := d.byName[name]
-	return known != nil && d.clock.Now().Before(known.graceEnds)
+	if known == nil {
+		return 0
+	}
+	return known.graceEnds.Sub(d.clock.Now())
 }
 
 // end forgets a namespace that there is nothing more to do about.

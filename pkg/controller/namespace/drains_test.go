@@ -69,13 +69,30 @@ func TestHeadStartComesAtOnceAndTheFirstFullRoundAfterTheGracePeriod(t *testing.
 	}, terminating("doomed"))
 }
 
+// The back-off of a head start that fails takes the place of the timer for the end of the grace period.
+func TestFullRoundComesAfterAHeadStartThatFailed(t *testing.T) {
+	for _, answer := range []error{nil, left(pods)} {
+		r := &rounds{caches: cachesWith(pods, 1), earlyAnswer: answer, earlyFailures: 1}
+		run(t, r, 0, func(t *testing.T, _ *fake.Clientset) {
+			time.Sleep(deletion.GracePeriod + time.Second)
+			synctest.Wait()
+			if got := r.headStarts(); len(got) != 2 {
+				t.Errorf("answer %v: head starts at %v, want one that fails and one more", answer, got)
+			}
+			if _, times := r.seen(); len(times) != 1 || times[0] < deletion.GracePeriod {
+				t.Errorf("answer %v: full rounds at %v, want one when the grace period is over", answer, times)
+			}
+		}, terminating("doomed"))
+	}
+}
+
 func TestPodsThatGoWithinTheGracePeriodBringTheNextHeadStart(t *testing.T) {
 	caches := cachesWith(pods, 3)
 	r := &rounds{caches: caches, earlyAnswer: left(pods)}
 	run(t, r, 0, func(t *testing.T, _ *fake.Clientset) {
 		time.Sleep(2 * time.Second)
 		caches.set(pods, 0)
-		time.Sleep(2 * lookPeriod)
+		time.Sleep(2*lookPeriod - time.Millisecond) // a third look would bring a third
 		synctest.Wait()
 		if got := r.headStarts(); len(got) != 2 {
 			t.Errorf("head starts at %v, want another when the pods are gone", got)
@@ -148,7 +165,7 @@ func TestNothingIsKeptOfANamespaceThatIsDone(t *testing.T) {
 			t.Error("the namespace does not wait")
 		}
 		d.end("doomed")
-		if d.look() || d.inGrace("doomed") || len(d.byName) != 0 {
+		if d.look() || d.graceLeft("doomed") > 0 || len(d.byName) != 0 {
 			t.Errorf("%v is kept", d.byName)
 		}
 	})

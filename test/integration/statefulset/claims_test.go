@@ -41,7 +41,7 @@ func testClaimInDeletion(t *testing.T, env *framework.Env) {
 		t.Fatal(err)
 	}
 	c.deletePod("web-0")
-	c.waitEvent("FailedCreate Create Pod web-0 in StatefulSet web failed error: pvc data-web-0 is being deleted", 1)
+	c.waitAnyEvent("FailedCreate Create Pod web-0 in StatefulSet web failed error: pvc data-web-0 is being deleted")
 	c.stayTags("", 500*time.Millisecond)
 	claim.Finalizers = nil
 	claim.ResourceVersion = ""
@@ -114,7 +114,7 @@ func testConflictingController(t *testing.T, env *framework.Env) {
 	}
 	c.create(set)
 	c.waitComplete(1)
-	c.waitEvent("ConflictingController PersistentVolumeClaim data-web-0 has a conflicting OwnerReference", 1)
+	c.waitAnyEvent("ConflictingController PersistentVolumeClaim data-web-0 has a conflicting OwnerReference")
 	if got, err := env.Client.CoreV1().PersistentVolumeClaims(c.ns).Get(t.Context(), "data-web-0", metav1.GetOptions{}); err != nil || len(got.OwnerReferences) != 1 {
 		t.Errorf("owners %v: %v", got.OwnerReferences, err)
 	}
@@ -245,7 +245,7 @@ func TestRecreateStrategyWithoutItsGate(t *testing.T) {
 	start(t, env, framework.ControllersOptions{})
 	c := newCluster(t, env)
 	c.create(web(1, strategy(apps.RecreateStatefulSetStrategyType)))
-	c.waitEvent(fmt.Sprintf("UnknownStrategy statefulset %s/web uses Recreate strategy but feature gate StatefulSetRecreateStrategy is disabled", c.ns), 1)
+	c.waitAnyEvent(fmt.Sprintf("UnknownStrategy statefulset %s/web uses Recreate strategy but feature gate StatefulSetRecreateStrategy is disabled", c.ns))
 	c.stayTags("", time.Second)
 }
 
@@ -261,7 +261,7 @@ func TestLeaveBadRevision(t *testing.T) {
 	c.setImage("bad")
 	c.waitTags("web-0:1 web-1:1 web-2:bad")
 	c.setImage("3")
-	c.waitEvent("waits for Pod web-2", 1)
+	c.waitAnyEvent("waits for Pod web-2")
 	c.waitTags("web-0:3 web-1:3 web-2:3")
 	c.waitComplete(3)
 }

@@ -352,7 +352,19 @@ func (c *cluster) events(ctx context.Context) (map[string]int32, error) {
 	return all, nil
 }
 
+// waitEvent waits until an event has come count times, no more.
 func (c *cluster) waitEvent(text string, count int32) {
+	c.t.Helper()
+	c.waitEvents(text, func(n int32) bool { return n == count })
+}
+
+// waitAnyEvent waits for an event that comes again with each attempt.
+func (c *cluster) waitAnyEvent(text string) {
+	c.t.Helper()
+	c.waitEvents(text, func(n int32) bool { return n > 0 })
+}
+
+func (c *cluster) waitEvents(text string, enough func(int32) bool) {
 	c.t.Helper()
 	c.env.WaitFor(c.t, "event "+text, timeout, func(ctx context.Context) (bool, error) {
 		all, err := c.events(ctx)
@@ -360,7 +372,7 @@ func (c *cluster) waitEvent(text string, count int32) {
 			return false, err
 		}
 		for event, n := range all {
-			if strings.Contains(event, text) && n == count {
+			if strings.Contains(event, text) && enough(n) {
 				return true, nil
 			}
 		}
