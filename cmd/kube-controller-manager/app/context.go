@@ -88,7 +88,14 @@ func CreateControllerContext(s *config.CompletedConfig, rootClientBuilder, clien
 	}
 
 	informerName := newInformerName()
-	sources := wire.NewSources(client.CoreV1().RESTClient(), wire.NewKinds(), wire.NewTable())
+	informerConfig, err := rootClientBuilder.Config("shared-informers")
+	if err != nil {
+		return ControllerContext{}, fmt.Errorf("creating the configuration of the shared informers: %w", err)
+	}
+	sources, err := wire.NewSourcesFor(informerConfig, wire.NewKinds(), wire.NewTable())
+	if err != nil {
+		return ControllerContext{}, err
+	}
 	typed := informers.NewSharedInformerFactoryWithOptions(client, resync(),
 		informers.WithTransform(trimManagedFields), informers.WithSources(sources.Typed),
 		informers.WithInformerName(informerName), informers.WithMetricsProvider(cachemetrics.Legacy()))

@@ -50,6 +50,7 @@ type GraphBuilder struct {
 	recorder         atomic.Pointer[record.EventRecorder] // nil before there is a collector
 
 	changes         *worker.Worker[change]
+	readiness       *worker.Poller
 	attemptToDelete *worker.Worker[identity]
 	attemptToOrphan *worker.Worker[identity]
 	collector       atomic.Pointer[GarbageCollector]
@@ -125,6 +126,7 @@ func newGraphBuilder(metadataClient metadata.Interface, mapper meta.ResettableRE
 	b.changes = worker.New(worker.Options[change]{
 		Controller: controllerName, Queue: "garbage_collector_graph_changes", Sync: b.syncChange, Clock: c,
 	})
+	b.readiness = worker.NewPoller(c, readyPoll, b.markReady)
 	b.attemptToDelete = worker.New(worker.Options[identity]{
 		Controller: controllerName, Queue: "garbage_collector_attempt_to_delete", Clock: c,
 		Sync: func(ctx context.Context, id identity) error { return b.collector.Load().syncDelete(ctx, id) },
@@ -139,26 +141,25 @@ func newGraphBuilder(metadataClient metadata.Interface, mapper meta.ResettableRE
 // Run keeps the graph up to date until ctx is done.
 func (b *GraphBuilder) Run(ctx context.Context) {
 	// One worker: a marker must not overtake what stands before it.
-	worker.Start(ctx, controllerName, nil, b.changes.Runner(1), b.watchReadiness)
+	worker.Start(ctx, controllerName, nil, b.changes.Runner(1), b.readiness.Run)
 }
 
-// watchReadiness queues the marker of each monitor whose first list has been queued.
-func (b *GraphBuilder) watchReadiness(ctx context.Context) {
-	ticker := b.clock.NewTicker(readyPoll)
-	defer ticker.Stop()
-	for {
-		for _, m := range b.allMonitors() {
-			if !m.marked.Load() && m.registration.HasSynced() {
-				m.marked.Store(true)
-				b.changes.AddInitial(change{monitor: m, marker: true})
-			}
-		}
-		select {
-		case <-ticker.C():
-		case <-ctx.Done():
-			return
+// markReady queues the marker of each monitor whose first list has been queued, and tells whether
+// others are without one still.
+func (b *GraphBuilder) markReady(context.Context) (more bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, m := range b.monitors {
+		switch {
+		case m.marked.Load():
+		case m.registration.HasSynced():
+			m.marked.Store(true)
+			b.changes.AddInitial(change{monitor: m, marker: true})
+		default:
+			more = true
 		}
 	}
+	return more
 }
 
 func (b *GraphBuilder) allMonitors() []*monitor {
@@ -168,7 +169,6 @@ func (b *GraphBuilder) allMonitors() []*monitor {
 	for _, m := range b.monitors {
 		monitors = append(monitors, m)
 	}
-	slices.SortFunc(monitors, func(x, y *monitor) int { return strings.Compare(x.gvr.String(), y.gvr.String()) })
 	return monitors
 }
 
@@ -199,17 +199,14 @@ func (b *GraphBuilder) pending(m *monitor) time.Duration {
 // anyPending tells whether the first list of any resource may be expected still. After the timeout
 // nothing waits for it any longer.
 func (b *GraphBuilder) anyPending() bool {
-	for _, m := range b.allMonitors() {
-		if b.pending(m) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.allMonitors(), func(m *monitor) bool { return b.pending(m) > 0 })
 }
 
 // unsynced returns the monitors whose objects are not in the graph yet, by name.
 func (b *GraphBuilder) unsynced() []*monitor {
-	return slices.DeleteFunc(b.allMonitors(), func(m *monitor) bool { return m.ready.Load() })
+	monitors := slices.DeleteFunc(b.allMonitors(), func(m *monitor) bool { return m.ready.Load() })
+	slices.SortFunc(monitors, func(x, y *monitor) int { return strings.Compare(x.gvr.String(), y.gvr.String()) })
+	return monitors
 }
 
 // syncMonitors watches exactly the given resources. What failed is named in the error; the others
@@ -293,6 +290,7 @@ func (b *GraphBuilder) addMonitorLocked(r resource) (effects, error) {
 		return e, err
 	}
 	b.monitors[r.gvr], b.byKind[key] = m, m
+	b.readiness.Wake()
 	return e, nil
 }
 

@@ -124,7 +124,7 @@ func (nm *NamespaceController) enqueue(ns *v1.Namespace) {
 func (nm *NamespaceController) Run(ctx context.Context, workers int) {
 	runners := []func(context.Context){nm.worker.Runner(workers)}
 	if nm.drains != nil {
-		runners = append(runners, nm.drains.run)
+		runners = append(runners, nm.drains.looks.Run)
 	}
 	worker.Start(ctx, controllerName, []cache.InformerSynced{nm.synced}, runners...)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kcm-dev/kcm/pkg/controller/namespace/deletion"
+	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
 
 const (
@@ -32,8 +33,8 @@ type drains struct {
 	caches deletion.Caches
 	clock  clock.WithTicker
 	wake   func(namespace string)
-	// waiting is signalled when a namespace begins to wait.
-	waiting chan struct{}
+	// looks runs while a namespace waits.
+	looks *worker.Poller
 
 	// mu guards the following field and what it points to.
 	mu     sync.Mutex
@@ -50,7 +51,9 @@ type drain struct {
 }
 
 func newDrains(caches deletion.Caches, c clock.WithTicker, wake func(string)) *drains {
-	return &drains{caches: caches, clock: c, wake: wake, waiting: make(chan struct{}, 1), byName: map[string]*drain{}}
+	d := &drains{caches: caches, clock: c, wake: wake, byName: map[string]*drain{}}
+	d.looks = worker.NewPoller(c, lookPeriod, func(context.Context) bool { return d.look() })
+	return d
 }
 
 // begin notes that ns was seen to be terminating; false when that was known. The grace period is
@@ -93,34 +96,7 @@ func (d *drains) await(name string, resources []schema.GroupVersionResource) {
 	}
 	known.resources = resources
 	known.notBefore = d.clock.Now().Add(lookPeriod << known.falseWakes)
-	select {
-	case d.waiting <- struct{}{}:
-	default:
-	}
-}
-
-// run looks at the caches for as long as namespaces wait, until ctx is done.
-func (d *drains) run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-d.waiting:
-		}
-		d.lookWhileWaiting(ctx)
-	}
-}
-
-func (d *drains) lookWhileWaiting(ctx context.Context) {
-	ticker := d.clock.NewTicker(lookPeriod)
-	defer ticker.Stop()
-	for d.look() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-		}
-	}
+	d.looks.Wake()
 }
 
 // look wakes the namespaces whose content has gone, and tells whether others still wait.

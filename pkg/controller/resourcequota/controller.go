@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/util/consistency"
@@ -131,6 +132,7 @@ func NewController(ctx context.Context, options *ControllerOptions) (*Controller
 			resync: options.ReplenishmentResyncPeriod, metrics: c.metrics, changed: c.resourceChanged,
 			all: map[schema.GroupVersionResource]*monitor{}, byResource: map[schema.GroupResource]*monitor{},
 		}
+		c.monitors.readiness = worker.NewPoller(clock.RealClock{}, readyPoll, c.monitors.checkReadiness)
 		if err := c.discover(ctx, options.DiscoveryFunc); err != nil {
 			klog.FromContext(ctx).Error(err, "Discovery has failed in part; it will be tried again", "controller", controllerName)
 		}
@@ -144,7 +146,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	run := func(ctx context.Context) {
 		runners := []func(context.Context){c.primary.Runner(workers), c.priority.Runner(workers), c.changes.Runner(1), c.resyncAll}
 		if c.monitors != nil {
-			runners = append(runners, c.monitors.watchReadiness)
+			runners = append(runners, c.monitors.readiness.Run)
 			defer c.monitors.stop()
 		}
 		worker.Start(ctx, controllerName, c.synced, runners...)

@@ -47,7 +47,8 @@ type monitors struct {
 	metrics   *metrics
 	// changed is told which resource of which namespace has changed; empty means all of them. initial
 	// says that the change can wait for others.
-	changed func(resource schema.GroupResource, namespace string, initial bool)
+	changed   func(resource schema.GroupResource, namespace string, initial bool)
+	readiness *worker.Poller
 
 	// mu guards the following fields.
 	mu  sync.RWMutex
@@ -167,6 +168,7 @@ func (m *monitors) addLocked(gvr schema.GroupVersionResource) error {
 		return err
 	}
 	m.all[gvr] = mon
+	m.readiness.Wake()
 	if m.byResource[resource] == nil || m.registry.Get(resource) == nil {
 		m.byResource[resource] = mon
 	}
@@ -211,31 +213,21 @@ func (m *monitors) release(mon *monitor) {
 	}
 }
 
-// watchReadiness has the quotas counted that waited for a resource, once its first list has come,
-// and tells when it takes long.
-func (m *monitors) watchReadiness(ctx context.Context) {
-	ticker := time.NewTicker(readyPoll)
-	defer ticker.Stop()
-	for {
-		m.checkReadiness(ctx, time.Now())
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (m *monitors) checkReadiness(ctx context.Context, now time.Time) {
+// checkReadiness has the quotas counted that waited for a resource, once its first list has come,
+// and tells when it takes long; more says that others are without one still.
+func (m *monitors) checkReadiness(ctx context.Context) (more bool) {
+	now := time.Now()
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for _, mon := range m.all {
 		switch labels := []string{mon.gvr.Group, mon.gvr.Version, mon.gvr.Resource}; {
 		case mon.ready.Load():
+			continue
 		case mon.informer.HasSynced():
 			mon.ready.Store(true)
 			m.metrics.unsynced.DeleteLabelValues(labels...)
 			m.changed(mon.gvr.GroupResource(), "", true)
+			continue
 		case !mon.told.Load() && now.Sub(mon.since) > patience:
 			mon.told.Store(true)
 			m.metrics.unsynced.WithLabelValues(labels...).Set(1)
@@ -243,7 +235,9 @@ func (m *monitors) checkReadiness(ctx context.Context, now time.Time) {
 				"controller", controllerName, "resource", mon.gvr, "reason", mon.why())
 			m.changed(mon.gvr.GroupResource(), "", true)
 		}
+		more = true
 	}
+	return more
 }
 
 // stop takes all handlers off for good. The informers stay, for others and for the next controller.

@@ -86,7 +86,10 @@ func (e *Env) Controllers(t testing.TB, opts ControllersOptions) *Controllers {
 	cfg = c.via(cfg)
 	client, kinds := newClient(t, cfg), wire.NewKinds()
 	c.guard = kinds.Guard(func(err error) { t.Errorf("an object was written as a cache had it: %v", err) })
-	sources := wire.NewSources(client.CoreV1().RESTClient(), kinds, wire.NewTable())
+	sources, err := wire.NewSourcesFor(cfg, kinds, wire.NewTable())
+	if err != nil {
+		t.Fatalf("making the sources of the informers: %v", err)
+	}
 	c.Informers = informers.NewSharedInformerFactoryWithOptions(client, opts.Resync, informers.WithTransform(trim), informers.WithSources(sources.Typed))
 	metadataClient, err := metadata.NewForConfig(cfg)
 	if err != nil {

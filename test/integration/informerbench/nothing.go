@@ -46,6 +46,11 @@ func startNothing(ctx context.Context, config *rest.Config, seen *counts) (*runn
 	}
 }
 
+func startNothingDirect(ctx context.Context, config *rest.Config, seen *counts) (*running, error) {
+	config.NextProtos = []string{"http/1.1"}
+	return startNothing(ctx, config, seen)
+}
+
 func throwAway(body io.Reader, added *atomic.Int64, synced chan struct{}, seen *counts) error {
 	var length [4]byte
 	buf := make([]byte, 0, 1<<16)

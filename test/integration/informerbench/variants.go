@@ -46,6 +46,7 @@ func variants() []variant {
 		{name: "kcm", beside: clientGo, about: "pods in our shared informer, read by our source", start: startOurs},
 		{name: "wire", beside: clientGo, about: "pods in a map, read by our source: what our informer adds is the difference", start: startWire},
 		{name: "nothing", beside: clientGo, about: "the watch read and thrown away, undecoded: what TLS, HTTP/2 and waking up cost, and no informer can save", start: startNothing},
+		{name: "nothing-http1", beside: clientGo, about: "the same with HTTP/1.1, as our source reads pods", start: startNothingDirect},
 		{name: clientGoMetadata, beside: clientGoMetadata, about: "the metadata of pods in a shared metadata informer of k8s.io/client-go", start: startClientGoMetadata},
 		{name: "kcm-metadata", beside: clientGoMetadata, about: "the metadata of pods in our shared metadata informer, read by our source", start: startOurMetadata},
 	}
@@ -73,7 +74,10 @@ func startOurs(ctx context.Context, config *rest.Config, seen *counts) (*running
 	if err != nil {
 		return nil, err
 	}
-	sources := wire.NewSources(client.CoreV1().RESTClient(), wire.NewKinds(), wire.NewTable())
+	sources, err := wire.NewSourcesFor(config, wire.NewKinds(), wire.NewTable())
+	if err != nil {
+		return nil, err
+	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithSources(sources.Typed))
 	return startFactory(ctx, factory, factory.Core().V1().Pods().Informer(), seen)
 }
@@ -88,11 +92,10 @@ func startClientGoMetadata(ctx context.Context, config *rest.Config, seen *count
 }
 
 func startOurMetadata(ctx context.Context, config *rest.Config, seen *counts) (*running, error) {
-	client, err := kubernetes.NewForConfig(config)
+	sources, err := wire.NewSourcesFor(config, wire.NewKinds(), wire.NewTable())
 	if err != nil {
 		return nil, err
 	}
-	sources := wire.NewSources(client.CoreV1().RESTClient(), wire.NewKinds(), wire.NewTable())
 	factory := metadatainformer.NewSharedInformerFactoryWithOptions(nil, 0, metadatainformer.WithSources(sources.Metadata))
 	return startFactory(ctx, factory, factory.ForResource(podsResource).Informer(), seen)
 }
@@ -121,15 +124,11 @@ func startFactory(ctx context.Context, f factory, informer cache.SharedIndexInfo
 
 // startWire reads a streaming list into a map: what an informer costs without its machinery.
 func startWire(ctx context.Context, config *rest.Config, seen *counts) (*running, error) {
-	client, err := kubernetes.NewForConfig(config)
+	sources, err := wire.NewSourcesFor(config, wire.NewKinds(), wire.NewTable())
 	if err != nil {
 		return nil, err
 	}
-	kind, err := wire.NewKinds().For(&corev1.Pod{})
-	if err != nil {
-		return nil, err
-	}
-	source := wire.NewSource(client.CoreV1().RESTClient(), podsResource, "", kind, wire.NewTable())
+	source := sources.Typed(podsResource, "")
 	timeout, yes := int64(3600), true
 	reader, err := source.Watch(ctx, metav1.ListOptions{
 		SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,

@@ -5,15 +5,18 @@ package wire
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/cache"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -97,6 +100,56 @@ func TestRequests(t *testing.T) {
 		t.Error("there is a typed source of a resource that has no type")
 	}
 }
+
+// TestBusyResourcesHaveTheirConnection looks at the protocols, and that all else of the config is kept.
+func TestBusyResourcesHaveTheirConnection(t *testing.T) {
+	var mu sync.Mutex
+	protocols := map[string]string{}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		protocols[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]] = r.Proto + " " + r.UserAgent() + " " + r.Header.Get("Authorization") + " " + r.Header.Get("Wrapped")
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	config := &rest.Config{Host: server.URL, UserAgent: "agent", BearerToken: "token", TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			r.Header.Set("Wrapped", "yes")
+			return next.RoundTrip(r)
+		})
+	})
+	sources, err := NewSourcesFor(config, NewKinds(), NewTable())
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched := map[string]cache.Source{
+		"pods":       sources.Typed(podResource, ""),
+		"configmaps": sources.Typed(corev1.SchemeGroupVersion.WithResource("configmaps"), ""),
+		"leases":     sources.Metadata(schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, ""),
+		"secrets":    sources.Metadata(corev1.SchemeGroupVersion.WithResource("secrets"), ""),
+	}
+	for name, source := range watched {
+		reader, err := source.Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_ = reader.Close()
+	}
+	same := " agent Bearer token yes"
+	want := map[string]string{"pods": "HTTP/1.1" + same, "leases": "HTTP/1.1" + same, "configmaps": "HTTP/2.0" + same, "secrets": "HTTP/2.0" + same}
+	mu.Lock()
+	defer mu.Unlock()
+	if diff := cmp.Diff(want, protocols); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestList(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
