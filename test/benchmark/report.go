@@ -55,6 +55,8 @@ type Phase struct {
 	Requests   map[string]int `json:"requests"`
 	// Lag is the 99th percentile of what Env.Observe was told, in seconds. 0: nothing was.
 	Lag float64 `json:"lag,omitempty"`
+	// Growth is how many more bytes of the heap live than before, of a phase of Env.MeasureGrowth.
+	Growth float64 `json:"growth,omitempty"`
 }
 
 // total is the number of all requests.
@@ -75,6 +77,9 @@ func (r RunResult) String() string {
 			p.Name, p.Seconds, p.CPUSeconds, mib(p.PeakRSS), mib(p.Heap), p.total(), p.Writes)
 		if p.Lag > 0 {
 			fmt.Fprintf(&b, " lag %.3fs", p.Lag)
+		}
+		if p.Growth != 0 {
+			fmt.Fprintf(&b, " live heap +%s", mib(p.Growth))
 		}
 	}
 	if r.Error != "" {
@@ -127,8 +132,11 @@ func (r *Report) Failed() []RunResult {
 	return failed
 }
 
-// lagMetric is the name of the metric that only some scenarios have.
-const lagMetric = "lag (p99)"
+// Metrics that only some scenarios have.
+const (
+	lagMetric    = "lag (p99)"
+	growthMetric = "live heap gained"
+)
 
 // Metric is something that is compared.
 type Metric struct {
@@ -149,6 +157,7 @@ func Metrics() []Metric {
 		{"requests", Phase.total, count},
 		{"writes", func(p Phase) float64 { return float64(p.Writes) }, count},
 		{lagMetric, func(p Phase) float64 { return p.Lag }, func(v float64) string { return fmt.Sprintf("%.3f s", v) }},
+		{growthMetric, func(p Phase) float64 { return p.Growth }, func(v float64) string { return fmt.Sprintf("%.1f MiB", v/(1<<20)) }},
 	}
 }
 
@@ -200,7 +209,7 @@ func (r *Report) Rows() []Row {
 	return rows
 }
 
-// compare fills in the numbers; false when no round has both sides, or neither side has a lag.
+// compare fills in the numbers; false when no round has both sides, or neither side has a metric that few have.
 func (row *Row) compare(rounds map[int]map[string]Phase, base, other string) bool {
 	var bases, others, ratios []float64
 	for _, sides := range rounds {
@@ -219,7 +228,7 @@ func (row *Row) compare(rounds map[int]map[string]Phase, base, other string) boo
 		return false
 	}
 	row.Base, row.Other = median(bases), median(others)
-	if row.Metric.Name == lagMetric && row.Base == 0 && row.Other == 0 {
+	if (row.Metric.Name == lagMetric || row.Metric.Name == growthMetric) && row.Base == 0 && row.Other == 0 {
 		return false
 	}
 	if len(ratios) > 0 {

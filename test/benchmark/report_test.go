@@ -125,16 +125,23 @@ func TestLag(t *testing.T) {
 	}
 	r := sample()
 	for _, row := range r.Rows() {
-		if row.Metric.Name == lagMetric {
-			t.Error("a scenario without a lag is told with one")
+		if row.Metric.Name == lagMetric || row.Metric.Name == growthMetric {
+			t.Errorf("a scenario without a %s is told with one", row.Metric.Name)
 		}
 	}
 	for i := range r.Runs {
 		for j := range r.Runs[i].Phases {
 			r.Runs[i].Phases[j].Lag = 2
+			r.Runs[i].Phases[j].Growth = 4 << 20
 		}
 	}
 	if lag := row(t, r, lagMetric); lag.Ratio != 1 {
 		t.Errorf("got %+v", lag)
+	}
+	if growth := row(t, r, growthMetric); growth.Ratio != 1 || growth.Base != 4<<20 {
+		t.Errorf("got %+v", growth)
+	}
+	if !strings.Contains(r.SVG(), growthMetric) {
+		t.Errorf("the chart does not show %s", growthMetric)
 	}
 }

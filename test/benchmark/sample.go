@@ -28,6 +28,41 @@ type phase struct {
 // Measure runs f and records what it took. The name tells the phases of a scenario apart; one that has only one leaves
 // it empty.
 func (e *Env) Measure(ctx context.Context, name string, f func(ctx context.Context) error) error {
+	p, err := e.measure(ctx, name, f)
+	if err != nil {
+		return err
+	}
+	e.record(p)
+	return nil
+}
+
+// MeasureGrowth is Measure for a scenario that asks what it costs to know of something: f makes it, and the phase tells
+// how much more of the heap lives after f than before.
+func (e *Env) MeasureGrowth(ctx context.Context, name string, f func(ctx context.Context) error) error {
+	before, err := e.liveHeap(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := e.measure(ctx, name, f)
+	if err != nil {
+		return err
+	}
+	after, err := e.liveHeap(ctx)
+	if err != nil {
+		return err
+	}
+	p.Growth = after - before
+	e.record(p)
+	return nil
+}
+
+func (e *Env) record(p phase) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.phases = append(e.phases, p)
+}
+
+func (e *Env) measure(ctx context.Context, name string, f func(ctx context.Context) error) (phase, error) {
 	before := map[int]float64{}
 	for _, m := range e.running() {
 		before[m.Pid], _ = cpuSeconds(m.Pid) // one that has ended used nothing
@@ -35,7 +70,7 @@ func (e *Env) Measure(ctx context.Context, name string, f func(ctx context.Conte
 	e.takeLag()
 	from := time.Now()
 	if err := f(ctx); err != nil {
-		return err
+		return phase{}, err
 	}
 	to := time.Now()
 	p := phase{Phase: Phase{Name: name, Seconds: to.Sub(from).Seconds(), Lag: e.takeLag()}, from: from, to: to}
@@ -47,20 +82,17 @@ func (e *Env) Measure(ctx context.Context, name string, f func(ctx context.Conte
 		p.CPUSeconds += cpu - before[m.Pid]
 		resident, peak, err := memory(m.Pid)
 		if err != nil {
-			return err
+			return phase{}, err
 		}
 		p.RSS += resident
 		p.PeakRSS += peak
 		heap, err := heapInUse(ctx, m)
 		if err != nil {
-			return err
+			return phase{}, err
 		}
 		p.Heap += heap
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.phases = append(e.phases, p)
-	return nil
+	return p, nil
 }
 
 // Observe records how long something took within a phase: the report compares the 99th percentile.
@@ -139,13 +171,31 @@ func memory(pid int) (resident, peak float64, err error) {
 
 // heapInUse asks the manager for its Go heap.
 func heapInUse(ctx context.Context, m *cluster.Manager) (float64, error) {
-	const metric = "go_memstats_heap_inuse_bytes "
+	return memstat(ctx, m, "go_memstats_heap_inuse_bytes")
+}
+
+// liveHeap is what the managers keep once they have thrown away what nobody uses.
+func (e *Env) liveHeap(ctx context.Context) (total float64, err error) {
+	for _, m := range e.running() {
+		if _, err := m.Get(ctx, "/debug/pprof/heap?gc=1"); err != nil {
+			return 0, fmt.Errorf("having garbage collected: %w", err)
+		}
+		live, err := memstat(ctx, m, "go_memstats_heap_alloc_bytes")
+		if err != nil {
+			return 0, err
+		}
+		total += live
+	}
+	return total, nil
+}
+
+func memstat(ctx context.Context, m *cluster.Manager, metric string) (float64, error) {
 	page, err := m.Get(ctx, "/metrics")
 	if err != nil {
 		return 0, fmt.Errorf("measuring the heap: %w", err)
 	}
 	for line := range strings.Lines(page) {
-		if value, found := strings.CutPrefix(line, metric); found {
+		if value, found := strings.CutPrefix(line, metric+" "); found {
 			return strconv.ParseFloat(strings.TrimSpace(value), 64)
 		}
 	}

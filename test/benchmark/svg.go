@@ -19,7 +19,7 @@ const (
 )
 
 // barColours are those of the metrics, in their order.
-var barColours = []string{"#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb"}
+var barColours = []string{"#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#332288"}
 
 // SVG is a chart of all ratios: a group of bars per phase and mode, from the line "as upstream" to the left where ours is
 // less.

@@ -117,18 +117,57 @@ func cascade(how string) benchmark.Scenario {
 	}
 }
 
+// graphMemory: what the garbage collector keeps of the objects of a cluster.
+func graphMemory() benchmark.Scenario {
+	const owners, each = 200, 100
+	return benchmark.Scenario{
+		Name:        "graph-memory",
+		Title:       "20,000 ConfigMaps, a hundred each for 200 owners, come into the garbage collector's graph",
+		Controllers: []string{names.GarbageCollectorController},
+		Seed:        func(ctx context.Context, e *benchmark.Env) error { return e.Namespace(ctx, namespace) },
+		Warm:        collectorRuns,
+		Run: func(ctx context.Context, e *benchmark.Env) error {
+			return e.MeasureGrowth(ctx, "", func(ctx context.Context) error {
+				for i := range e.N(owners) {
+					o, err := e.Client.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("owner-%d", i)}}, metav1.CreateOptions{})
+					if err != nil {
+						return err
+					}
+					ref := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: o.Name, UID: o.UID}
+					if err := createNamed(ctx, e, namespace, o.Name+"-c-%d", each, ref); err != nil {
+						return err
+					}
+				}
+				// It comes after them in the collector's queue.
+				return collects(ctx, e, e.Client.CoreV1().ConfigMaps(namespace).Create, e.Client.CoreV1().ConfigMaps(namespace).Get,
+					&corev1.ConfigMap{ObjectMeta: ownerless("last")})
+			})
+		},
+	}
+}
+
 // collectorRuns waits until the collector works: an object of an owner that never was is gone.
 func collectorRuns(ctx context.Context, e *benchmark.Env) error {
-	const probe = "probe"
-	_, err := e.Client.CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Name:            probe,
+	accounts := e.Client.CoreV1().ServiceAccounts(namespace)
+	return collects(ctx, e, accounts.Create, accounts.Get, &corev1.ServiceAccount{ObjectMeta: ownerless("probe")})
+}
+
+// ownerless is the metadata of an object of an owner that never was.
+func ownerless(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:            name,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "never", UID: "00000000-0000-0000-0000-000000000001"}},
-	}}, metav1.CreateOptions{})
-	if err != nil {
+	}
+}
+
+// collects creates the object and waits until it is gone.
+func collects[T metav1.Object](ctx context.Context, e *benchmark.Env, create func(context.Context, T, metav1.CreateOptions) (T, error),
+	get func(context.Context, string, metav1.GetOptions) (T, error), object T) error {
+	if _, err := create(ctx, object, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return e.Wait(ctx, "the garbage collector to take the probe", func(ctx context.Context) (bool, error) {
-		_, err := e.Client.CoreV1().ServiceAccounts(namespace).Get(ctx, probe, metav1.GetOptions{})
+	return e.Wait(ctx, "the garbage collector to take "+object.GetName(), func(ctx context.Context) (bool, error) {
+		_, err := get(ctx, object.GetName(), metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	})
 }

@@ -74,9 +74,14 @@ func watchDeployments(ctx context.Context, e *benchmark.Env) error {
 
 // createConfigMaps creates n of them, each with the owners, in the namespace.
 func createConfigMaps(ctx context.Context, e *benchmark.Env, ns string, n int, owners ...metav1.OwnerReference) error {
+	return createNamed(ctx, e, ns, "c-%d", n, owners...)
+}
+
+// createNamed is createConfigMaps with names of another format.
+func createNamed(ctx context.Context, e *benchmark.Env, ns, format string, n int, owners ...metav1.OwnerReference) error {
 	return parallel(ctx, n, func(ctx context.Context, i int) error {
 		_, err := e.Client.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c-%d", i), OwnerReferences: owners},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf(format, i), OwnerReferences: owners},
 			Data:       map[string]string{"key": "value"},
 		}, metav1.CreateOptions{})
 		return err
