@@ -64,6 +64,10 @@ func (gc *GarbageCollector) collect(ctx context.Context, id identity) error {
 	if obj == nil {
 		return nil // Its deletion is in the queue of the graph.
 	}
+	if gc.showsWritten(id, obj) {
+		// The decision would be the same, and the request change nothing.
+		return worker.RequeueAfter(staleRecheck)
+	}
 	f := gc.builder.graph.facts(id, obj.GetOwnerReferences())
 	f.deleting, f.finalizers = obj.GetDeletionTimestamp() != nil, obj.GetFinalizers()
 	if wait, err := gc.checkVersions(&f); err != nil || wait > 0 {
@@ -74,11 +78,46 @@ func (gc *GarbageCollector) collect(ctx context.Context, id identity) error {
 		// A resource whose first list is yet to come may hold a dependent.
 		return worker.RequeueAfter(pendingRecheck)
 	}
+	if !p.writes() {
+		return nil
+	}
+	gc.noteWrite(id, obj) // before the event that follows from it can come
 	err := gc.apply(ctx, target{m.gvr, id}, obj, p)
+	if err != nil {
+		gc.forgetWrite(id)
+	}
 	if errors.Is(err, errStale) {
 		return worker.RequeueAfter(staleRecheck)
 	}
 	return err
+}
+
+// noteWrite remembers that an object will no longer be what the cache shows.
+func (gc *GarbageCollector) noteWrite(id identity, shown metav1.Object) {
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	gc.written[id] = shown.GetResourceVersion()
+}
+
+// showsWritten tells whether the cache shows an object still as it was before the last write.
+func (gc *GarbageCollector) showsWritten(id identity, shown metav1.Object) bool {
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	version, known := gc.written[id]
+	return known && version == shown.GetResourceVersion()
+}
+
+// shown forgets the last write to an object once the cache shows what came of it; nil: it is gone.
+func (gc *GarbageCollector) shown(id identity, obj metav1.Object) {
+	if obj == nil || !gc.showsWritten(id, obj) {
+		gc.forgetWrite(id)
+	}
+}
+
+func (gc *GarbageCollector) forgetWrite(id identity) {
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	delete(gc.written, id)
 }
 
 func requeue(d time.Duration) error {
@@ -123,8 +162,6 @@ func (gc *GarbageCollector) apply(ctx context.Context, t target, obj metav1.Obje
 		return gc.removeFinalizer(ctx, t, obj, metav1.FinalizerDeleteDependents)
 	case len(p.drop) > 0:
 		return gc.dropRefs(ctx, t, obj, p.drop)
-	case p.delete == "":
-		return nil
 	}
 	if p.unblock {
 		updated, err := gc.unblock(ctx, t, obj)

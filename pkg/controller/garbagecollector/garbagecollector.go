@@ -35,9 +35,10 @@ type GarbageCollector struct {
 	events         *controller.EventPipeline
 	lookups        *lookups
 
-	// mu guards the following field.
+	// mu guards the following fields.
 	mu           sync.Mutex
 	noStrategics map[schema.GroupVersionResource]bool // do not take strategic merge patches
+	written      map[identity]string                  // the resource version before the last write
 }
 
 // NewGarbageCollector returns a collector with a GraphBuilder of its own.
@@ -59,6 +60,7 @@ func NewComposedGarbageCollector(ctx context.Context, kubeClient clientset.Inter
 		events:         controller.NewEventPipeline(ctx, kubeClient, controllerName),
 		lookups:        newLookups(),
 		noStrategics:   map[schema.GroupVersionResource]bool{},
+		written:        map[identity]string{},
 	}
 	if !graphBuilder.collector.CompareAndSwap(nil, gc) {
 		return nil, fmt.Errorf("the graph builder has a garbage collector already")

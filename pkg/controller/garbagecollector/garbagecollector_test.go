@@ -163,6 +163,9 @@ func TestSolidOwnerDoesNotBlockWaitingOwner(t *testing.T) {
 			}
 		}
 		expectRequests(t, c, "patch pods ns/p strategic", "patch widgets ns/w strategic", "patch widgets ns/w merge", "patch replicasets ns/waiting merge")
+		if len(c.gc.written) > 0 {
+			t.Errorf("writes that the cache shows are still remembered: %v", c.gc.written)
+		}
 	})
 }
 

@@ -91,8 +91,8 @@ func (m *monitor) get(namespace, name string, uid types.UID) metav1.Object {
 	return obj
 }
 
-// change names an object that the graph has to look at. With marker it says instead that all of
-// the monitor's first list is before it in the queue.
+// change names an object that the graph has to look at. With marker it says instead that the
+// monitor's first list has come.
 type change struct {
 	monitor         *monitor
 	namespace, name string
@@ -140,11 +140,11 @@ func newGraphBuilder(metadataClient metadata.Interface, mapper meta.ResettableRE
 
 // Run keeps the graph up to date until ctx is done.
 func (b *GraphBuilder) Run(ctx context.Context) {
-	// One worker: a marker must not overtake what stands before it.
+	// One worker: each event of an object must find what the one before it has left.
 	worker.Start(ctx, controllerName, nil, b.changes.Runner(1), b.readiness.Run)
 }
 
-// markReady queues the marker of each monitor whose first list has been queued, and tells whether
+// markReady queues the marker of each monitor whose first list has come, and tells whether
 // others are without one still.
 func (b *GraphBuilder) markReady(context.Context) (more bool) {
 	b.mu.RLock()
@@ -270,21 +270,26 @@ func (b *GraphBuilder) addMonitorLocked(r resource) (effects, error) {
 	}
 	key, e := b.graph.setScope(r.kind, s)
 	m := &monitor{resource: r, key: key, informer: informer.Informer(), since: b.clock.Now(), replaces: b.byKind[key] != nil}
-	enqueue := func(obj metav1.Object, initial bool) {
-		c := change{monitor: m, namespace: obj.GetNamespace(), name: obj.GetName(), uid: obj.GetUID()}
-		b.changes.AddEvent(c, initial)
+	enqueue := func(obj metav1.Object) {
+		b.changes.Add(change{monitor: m, namespace: obj.GetNamespace(), name: obj.GetName(), uid: obj.GetUID()})
 	}
 	m.registration, err = m.informer.AddEventHandlerWithResyncPeriod(worker.Handler(controllerName, worker.HandlerFuncs[metav1.Object]{
-		Add: enqueue,
+		Add: func(obj metav1.Object, initial bool) {
+			// The marker brings the whole first list: a queue of all objects of a cluster would keep
+			// its room for ever.
+			if !initial {
+				enqueue(obj)
+			}
+		},
 		Update: func(old, cur metav1.Object) {
 			if old.GetUID() != cur.GetUID() {
-				enqueue(old, false)
+				enqueue(old)
 			} else if sameForGraph(old, cur) {
 				return
 			}
-			enqueue(cur, false)
+			enqueue(cur)
 		},
-		Delete: func(obj metav1.Object) { enqueue(obj, false) },
+		Delete: enqueue,
 	}), 0)
 	if err != nil {
 		return e, err
@@ -323,6 +328,9 @@ func (b *GraphBuilder) syncChange(ctx context.Context, c change) error {
 		return nil
 	}
 	if c.marker {
+		if err := b.takeFirstList(m); err != nil {
+			return err
+		}
 		m.ready.Store(true)
 		b.metrics.unsynced.DeleteLabelValues(m.gvr.Group, m.gvr.Version, m.gvr.Resource)
 		if m.replaces {
@@ -338,11 +346,28 @@ func (b *GraphBuilder) syncChange(ctx context.Context, c change) error {
 	}
 	id := identity{kind: m.key, namespace: c.namespace, name: c.name, uid: c.uid}
 	obj := m.get(c.namespace, c.name, c.uid)
+	if gc := b.collector.Load(); gc != nil {
+		gc.shown(id, obj)
+	}
 	if obj == nil {
 		b.enqueue(b.graph.remove(id))
 		return nil
 	}
 	b.enqueue(b.graph.upsert(objectOf(id, obj)))
+	return nil
+}
+
+// takeFirstList takes in all that a monitor's informer shows. An event that came meanwhile says
+// nothing else, or is looked at later.
+func (b *GraphBuilder) takeFirstList(m *monitor) error {
+	for _, item := range m.informer.GetIndexer().List() {
+		obj, err := meta.Accessor(item)
+		if err != nil {
+			return fmt.Errorf("taking in the first list of %s: %w", m.gvr, err)
+		}
+		id := identity{kind: m.key, namespace: obj.GetNamespace(), name: obj.GetName(), uid: obj.GetUID()}
+		b.enqueue(b.graph.upsert(objectOf(id, obj)))
+	}
 	return nil
 }
 

@@ -54,6 +54,9 @@ type itemPlan struct {
 	delete metav1.DeletionPropagation
 }
 
+// writes tells whether a request follows from the plan.
+func (p itemPlan) writes() bool { return p.finish || len(p.drop) > 0 || p.delete != "" }
+
 // planItem decides about an observed object.
 //
 // The rules: an object goes when it has owners and all of them are gone, or being deleted in the

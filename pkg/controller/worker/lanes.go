@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -26,7 +27,13 @@ type lanes[K comparable] struct {
 	live    []entry[K]
 	initial []entry[K]
 	pushes  uint64
+	// most is how many keys have waited at once since the maps were made.
+	most int
 }
+
+// manyKeys is how many keys may leave their room behind: a map does not give back what it has grown
+// to, and the first list of a big cluster would be paid for ever.
+const manyKeys = 1 << 10
 
 // waitingAt says where and since when a key waits.
 type waitingAt struct {
@@ -95,6 +102,7 @@ func (l *lanes[K]) Pop() K {
 			*lane = (*lane)[1:]
 			if at, ok := l.waiting[e.key]; ok && at.id == e.id {
 				delete(l.waiting, e.key)
+				l.shrinkLocked()
 				return e.key
 			}
 		}
@@ -124,12 +132,24 @@ func (l *lanes[K]) depth() (all, initial int, oldest time.Time) {
 func (l *lanes[K]) pushLocked(key K, initial bool, since time.Time) {
 	l.pushes++
 	l.waiting[key] = waitingAt{id: l.pushes, since: since, initial: initial}
+	l.most = max(l.most, len(l.waiting))
 	e := entry[K]{key: key, id: l.pushes}
 	if initial {
 		l.initial = append(l.initial, e)
 		return
 	}
 	l.live = append(l.live, e)
+}
+
+// shrinkLocked gives back the room of many keys once none waits.
+func (l *lanes[K]) shrinkLocked() {
+	if len(l.waiting) > 0 || l.most < manyKeys {
+		return
+	}
+	marked := make(map[K]struct{}, len(l.marked)) // maps.Clone would keep the room
+	maps.Copy(marked, l.marked)
+	l.waiting, l.marked, l.most = map[K]waitingAt{}, marked, 0
+	l.live, l.initial = nil, nil // places that were left behind
 }
 
 func (l *lanes[K]) takeMarkLocked(key K) bool {
