@@ -30,8 +30,10 @@ type entry struct {
 
 // index finds the keys of the objects that have a value in common.
 type index struct {
-	name   string
-	of     clientcache.IndexFunc
+	name string
+	of   clientcache.IndexFunc
+	// built: values holds all objects, and is kept up to date.
+	built  bool
 	values trie[trie[struct{}]]
 }
 
@@ -194,6 +196,9 @@ func tombstone(key string, obj any) clientcache.DeletedFinalStateUnknown {
 func (tx *transaction) reindex(hash uint64, key string, old, obj any) {
 	for i := range tx.next.indices {
 		x := &tx.next.indices[i]
+		if !x.built {
+			continue
+		}
 		var before, after []string
 		if old != nil {
 			before = x.indexed(key, old)

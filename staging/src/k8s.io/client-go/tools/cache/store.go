@@ -35,8 +35,7 @@ func NewStore(keyFunc clientcache.KeyFunc) *Store { return NewIndexer(keyFunc, n
 // NewIndexer returns an empty store with these indexes.
 func NewIndexer(keyFunc clientcache.KeyFunc, indexers clientcache.Indexers) *Store {
 	s := &Store{keyFunc: keyFunc}
-	s.current.Store(&snapshot{})
-	s.current.Store(withIndexers(s.snapshot(), indexers))
+	s.current.Store(withIndexers(&snapshot{}, indexers))
 	return s
 }
 
@@ -157,8 +156,7 @@ func keysIn[V any](t trie[V]) []string {
 
 // Index returns the objects that have a value in common with obj in the index.
 func (s *Store) Index(indexName string, obj any) ([]any, error) {
-	snap := s.snapshot()
-	x, err := snap.index(indexName)
+	snap, x, err := s.index(indexName)
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +170,7 @@ func (s *Store) Index(indexName string, obj any) ([]any, error) {
 
 // ByIndex returns the objects that have the value in the index.
 func (s *Store) ByIndex(indexName, value string) ([]any, error) {
-	snap := s.snapshot()
-	x, err := snap.index(indexName)
+	snap, x, err := s.index(indexName)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +180,7 @@ func (s *Store) ByIndex(indexName, value string) ([]any, error) {
 
 // IndexKeys returns the keys of the objects that have the value in the index.
 func (s *Store) IndexKeys(indexName, value string) ([]string, error) {
-	x, err := s.snapshot().index(indexName)
+	_, x, err := s.index(indexName)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +190,7 @@ func (s *Store) IndexKeys(indexName, value string) ([]string, error) {
 
 // ListIndexFuncValues returns the values that objects have in the index.
 func (s *Store) ListIndexFuncValues(indexName string) []string {
-	x, err := s.snapshot().index(indexName)
+	_, x, err := s.index(indexName)
 	if err != nil {
 		return nil
 	}
@@ -210,7 +207,7 @@ func (s *Store) GetIndexers() clientcache.Indexers {
 }
 
 // AddIndexers adds indexes over what is stored and what will be. It fails, and adds none, if one of
-// the names is taken.
+// the names is taken. An index costs nothing before it is first read.
 func (s *Store) AddIndexers(newIndexers clientcache.Indexers) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,20 +225,46 @@ func (s *Store) AddIndexers(newIndexers clientcache.Indexers) error {
 	return nil
 }
 
-// withIndexers returns the snapshot with more indexes.
+// withIndexers returns the snapshot with more indexes, which are not built yet.
 func withIndexers(base *snapshot, indexers clientcache.Indexers) *snapshot {
 	next := *base
 	next.indices = slices.Clone(base.indices)
 	for name, of := range indexers {
-		x := index{name: name, of: of}
-		e := indexEdit{x.values.edit()}
-		for l := range base.objects.all() {
-			for _, value := range x.indexed(l.key, l.value.obj) {
-				e.putIn(value, l.hash, l.key)
-			}
-		}
-		x.values = e.done()
-		next.indices = append(next.indices, x)
+		next.indices = append(next.indices, index{name: name, of: of})
 	}
 	return &next
+}
+
+// index returns the present snapshot and an index of it, which is built if nobody has asked for it
+// before: every informer is given indexes that nobody reads, the one by namespace above all.
+func (s *Store) index(name string) (*snapshot, *index, error) {
+	snap := s.snapshot()
+	x, err := snap.index(name)
+	if err != nil || x.built {
+		return snap, x, err
+	}
+	s.build(name)
+	snap = s.snapshot()
+	x, err = snap.index(name)
+	return snap, x, err
+}
+
+// build makes a snapshot in which the index is built.
+func (s *Store) build(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := *s.snapshot()
+	next.indices = slices.Clone(next.indices)
+	x, err := next.index(name)
+	if err != nil || x.built {
+		return
+	}
+	e := indexEdit{x.values.edit()}
+	for l := range next.objects.all() {
+		for _, value := range x.indexed(l.key, l.value.obj) {
+			e.putIn(value, l.hash, l.key)
+		}
+	}
+	x.values, x.built = e.done(), true
+	s.current.Store(&next)
 }

@@ -295,3 +295,53 @@ func TestBarrier(t *testing.T) {
 	}
 	waiting.Wait()
 }
+
+func TestIndexIsBuiltWhenItIsFirstRead(t *testing.T) {
+	calls := 0
+	s := NewIndexer(clientcache.MetaNamespaceKeyFunc, clientcache.Indexers{"read": func(obj any) ([]string, error) {
+		calls++
+		return clientcache.MetaNamespaceIndexFunc(obj)
+	}})
+	for i := range 10 {
+		if err := s.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if calls != 0 {
+		t.Errorf("the index function was called %d times before anybody read the index", calls)
+	}
+	if found, err := s.ByIndex("read", "a"); err != nil || len(found) != 10 {
+		t.Errorf("the first reader finds %d objects, error %v", len(found), err)
+	}
+	if err := s.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "10"}}); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := s.IndexKeys("read", "a"); err != nil || len(keys) != 11 {
+		t.Errorf("the second reader finds %d keys, error %v", len(keys), err)
+	}
+}
+
+func TestIndexIsBuiltWhileOthersWrite(t *testing.T) {
+	s := NewIndexer(clientcache.MetaNamespaceKeyFunc, clientcache.Indexers{"namespace": clientcache.MetaNamespaceIndexFunc})
+	const objects = 2000
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range objects {
+			_ = s.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint(i)}})
+		}
+	})
+	for range 4 {
+		wg.Go(func() {
+			seen := 0
+			for seen < objects {
+				found, err := s.ByIndex("namespace", "a")
+				if err != nil || len(found) < seen {
+					t.Errorf("%d objects after %d, error %v", len(found), seen, err)
+					return
+				}
+				seen = len(found)
+			}
+		})
+	}
+	wg.Wait()
+}
