@@ -10,7 +10,9 @@
 //
 // The leader may act until RenewDeadline after the start of its last successful renewal, since the record changed no
 // earlier than that. LeaderCallbacks.OnRenewed tells that deadline, for a fence around its writes. Standbys watch the
-// Lease: they take a released one at once and an expired one when it expires; without a watch they poll.
+// Lease: they take a released one at once and an expired one when it expires; without a watch they poll. A Lease that
+// somebody deletes says nothing of its holder, who acts on until it looks: it is made anew no sooner than it would have
+// expired.
 //
 // What to do next is decided by a pure function (plan.go); one goroutine carries it out (elector.go).
 package leaderelection

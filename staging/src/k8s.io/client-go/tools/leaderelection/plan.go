@@ -94,16 +94,23 @@ func (v *view) next(now time.Time) step {
 	case unread:
 		return step{verb: read}
 	case absent:
-		return step{verb: create, record: v.claim(now)}
-	}
-	if v.open(now) {
-		return step{verb: update, record: v.claim(now)}
+		if !v.mayActStill(now) {
+			return step{verb: create, record: v.claim(now)}
+		}
+	case seen:
+		if v.open(now) {
+			return step{verb: update, record: v.claim(now)}
+		}
 	}
 	if !now.Before(v.readAt) {
 		return step{verb: read}
 	}
 	return step{verb: wait, until: earlier(v.readAt, v.expiry())}
 }
+
+// mayActStill reports whether a lock that was deleted had another holder, who may not know yet and acts until its
+// deadline. Usually it makes the lock anew meanwhile.
+func (v *view) mayActStill(now time.Time) bool { return v.lock != nil && !v.open(now) }
 
 // open reports whether the lock, as seen, is the candidate's to take or to renew.
 func (v *view) open(now time.Time) bool {

@@ -51,6 +51,13 @@ func TestNext(t *testing.T) {
 	}{
 		{name: "knows nothing yet", want: step{verb: read}},
 		{name: "no lock", view: view{known: absent}, want: step{verb: create, record: mine}},
+		{name: "another's, deleted: the holder may act still",
+			view: view{known: absent, lock: heldBy("other"), since: at(-14), readAt: at(3)}, want: step{verb: wait, until: at(1)}},
+		{name: "another's, deleted, no news",
+			view: view{known: absent, lock: heldBy("other"), since: at(-4), readAt: at(0)}, want: step{verb: read}},
+		{name: "another's, deleted, and would have expired",
+			view: view{known: absent, lock: heldBy("other"), since: at(-15), readAt: at(3)}, want: step{verb: create, record: mine}},
+		{name: "released, then deleted", view: view{known: absent, lock: heldBy(""), since: at(0)}, want: step{verb: create, record: mine}},
 		{name: "released", view: view{known: seen, lock: heldBy(""), since: at(0)}, want: step{verb: update, record: taken}},
 		{name: "its own from an earlier life, or from a write whose answer was lost",
 			view: view{known: seen, lock: heldBy("me"), since: at(0)}, want: step{verb: update, record: renewed}},
@@ -203,7 +210,7 @@ func TestNextProperties(t *testing.T) {
 		if writes && v.leading && !now.Before(v.deadline) {
 			t.Fatalf("writes past its deadline: %+v", got)
 		}
-		if got.verb == update && v.lock.Record.HolderIdentity == "other" {
+		if writes && v.lock.Record.HolderIdentity == "other" {
 			if age := now.Sub(v.since); age < time.Duration(v.lock.Record.LeaseDurationSeconds)*time.Second {
 				t.Fatalf("takes another's lease at the age of %v: %+v", age, got)
 			}
