@@ -105,7 +105,7 @@ func (v *view) next(now time.Time) step {
 	if !now.Before(v.readAt) {
 		return step{verb: read}
 	}
-	return step{verb: wait, until: earlier(v.readAt, v.expiry())}
+	return step{verb: wait, until: v.wake(earlier(v.readAt, v.expiry()))}
 }
 
 // mayActStill reports whether a lock that was deleted had another holder, who may not know yet and acts until its
