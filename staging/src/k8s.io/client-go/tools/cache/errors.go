@@ -21,8 +21,9 @@ var (
 	errWentBack = errors.New("the server's resource version went back")
 	// errSilent ends a watch from which nothing has come for too long.
 	errSilent = errors.New("nothing has come from the watch for too long")
-	// errOverdue ends a watch that the server should have ended long ago.
-	errOverdue = errors.New("the server has not ended the watch when its time was up")
+	// errOverdue ends a watch that the server should have ended long ago, or a request that it should
+	// have answered.
+	errOverdue = errors.New("the server has not answered, or not ended the watch when its time was up")
 	// errStopped says that an informer has stopped, or is about to.
 	errStopped = errors.New("the informer has stopped")
 )

@@ -68,6 +68,7 @@ type faults struct {
 	noBookmarkEnd          bool // streaming lists do not say that they are complete
 	expireContinue         int  // of a page after the first
 	end, drop, gone        int  // of a watch, before each event
+	freeze                 bool // requests are not answered
 	stall                  int  // of a watch, for ever, before each event
 	duplicate, rewind      int  // of an event, of a watch when it is opened
 	delay                  int
@@ -185,7 +186,22 @@ func (s *fakeServer) requestFaultLocked() error {
 	return nil
 }
 
-func (s *fakeServer) List(_ context.Context, opts metav1.ListOptions) (Page, error) {
+// thaw returns when the server is not frozen, or the request is given up.
+func (s *fakeServer) thaw(ctx context.Context) error {
+	s.mu.Lock()
+	frozen := s.faults.freeze
+	s.mu.Unlock()
+	if !frozen {
+		return nil
+	}
+	<-ctx.Done() // What a frozen server has taken in is lost with the connection.
+	return ctx.Err()
+}
+
+func (s *fakeServer) List(ctx context.Context, opts metav1.ListOptions) (Page, error) {
+	if err := s.thaw(ctx); err != nil {
+		return Page{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if opts.Limit == 1 {
@@ -223,6 +239,9 @@ func (s *fakeServer) List(_ context.Context, opts metav1.ListOptions) (Page, err
 }
 
 func (s *fakeServer) Watch(ctx context.Context, opts metav1.ListOptions) (EventReader, error) {
+	if err := s.thaw(ctx); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opens++

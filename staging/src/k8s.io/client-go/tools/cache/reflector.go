@@ -27,6 +27,10 @@ const (
 	// maxSilence is how long nothing may come from a server that is known to send bookmarks, which
 	// it does every minute, or that has been asked to stream a list.
 	maxSilence = 3 * time.Minute
+	// maxAnswer is how long the answer to a list, or the first word of the one to a watch, may take: a
+	// server has given up a list after a minute unless it is told otherwise, but a connection to one that
+	// has frozen, which is alive as far as TCP knows, says nothing.
+	maxAnswer = 5 * time.Minute
 	// pageSize is how many objects are listed with one request.
 	pageSize = 500
 	// maxBatch is how many events at hand are applied together.
@@ -136,13 +140,14 @@ func (r *reflector) open(ctx context.Context, dog *watchdog) (EventReader, error
 			}
 			r.paged = true
 		}
-		if err := r.listPages(ctx); err != nil {
+		if err := r.listPages(ctx, dog); err != nil {
 			return nil, err
 		}
-	} else if err := r.checkHistory(ctx); err != nil {
+	} else if err := r.checkHistory(ctx, dog); err != nil {
 		return nil, err
 	}
 	timeout := watchTimeout()
+	dog.deadline(maxAnswer)
 	reader, err := r.source.Watch(ctx, metav1.ListOptions{
 		ResourceVersion:     r.version,
 		AllowWatchBookmarks: true,
@@ -159,10 +164,11 @@ func (r *reflector) open(ctx context.Context, dog *watchdog) (EventReader, error
 
 // checkHistory finds out whether the server has gone back behind the version at which the watch is to
 // go on. The server itself would not say so: it would keep a watch from the future open, and silent.
-func (r *reflector) checkHistory(ctx context.Context) error {
+func (r *reflector) checkHistory(ctx context.Context, dog *watchdog) error {
 	if !r.doubtful || r.opaque {
 		return nil
 	}
+	dog.deadline(maxAnswer)
 	page, err := r.source.List(ctx, metav1.ListOptions{Limit: 1})
 	switch {
 	case err != nil:
@@ -181,6 +187,7 @@ var errNoStream = errors.New("the server does not stream lists")
 // stream fills the sink from a streaming list and returns its watch.
 func (r *reflector) stream(ctx context.Context, dog *watchdog) (EventReader, error) {
 	timeout := watchTimeout()
+	dog.deadline(maxAnswer)
 	reader, err := r.source.Watch(ctx, metav1.ListOptions{
 		SendInitialEvents:    ptr.To(true),
 		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
@@ -240,10 +247,11 @@ func (r *reflector) readInitial(reader EventReader, dog *watchdog) error {
 }
 
 // listPages fills the sink from a list in pages.
-func (r *reflector) listPages(ctx context.Context) error {
+func (r *reflector) listPages(ctx context.Context, dog *watchdog) error {
 	list := r.sink.list(r.afresh())
 	opts := metav1.ListOptions{Limit: pageSize}
 	for {
+		dog.deadline(maxAnswer)
 		page, err := r.source.List(ctx, opts)
 		switch {
 		case err != nil && opts.Continue != "" && apierrors.IsResourceExpired(err):

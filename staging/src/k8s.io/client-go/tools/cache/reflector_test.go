@@ -309,6 +309,38 @@ func TestSilentWatch(t *testing.T) {
 	})
 }
 
+// A request that is not answered is given up, whichever it is: TCP does not tell a frozen server from one
+// that has nothing to say.
+func TestFrozenServer(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		thawed faults
+		// lose is what makes the informer send the request.
+		lose func(*fakeServer)
+	}{
+		{name: "watch", lose: func(*fakeServer) { time.Sleep(2*minWatchTimeout - time.Minute) }},
+		{name: "question for the version", lose: (*fakeServer).kick},
+		{name: "streaming list", lose: func(s *fakeServer) { s.compact(); s.kick() }},
+		{name: "list in pages", thawed: faults{noStreams: true}, lose: func(s *fakeServer) { s.compact(); s.kick() }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			prepare := func(s *fakeServer, _ *Informer) { s.set(tc.thawed) }
+			live(t, prepare, func(t *testing.T, s *fakeServer, _ *Informer, h *recorder) {
+				frozen := tc.thawed
+				frozen.freeze = true
+				s.set(frozen)
+				tc.lose(s)
+				time.Sleep(2 * time.Minute) // the request is sent, and not answered
+				s.set(tc.thawed)
+				s.write("a")
+				expect(t, h)
+				time.Sleep(maxAnswer)
+				expect(t, h, "add a@2")
+			})
+		})
+	}
+}
+
 // Whatever a server does, it is not asked more often than the back-off says.
 func TestNoBusyLoop(t *testing.T) {
 	const minutes = 30
