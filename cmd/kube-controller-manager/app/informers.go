@@ -59,10 +59,24 @@ func (v *informerView) statuses() (typed, metadata []cache.Status) {
 // conversion fails.
 func (v *informerView) check(*http.Request) error {
 	typed, _ := v.statuses()
-	reachable := slices.ContainsFunc(typed, func(s cache.Status) bool { return s.Watching != nil })
+	return unhealthy(typed, slices.DeleteFunc(slices.Clone(typed), func(s cache.Status) bool { return !s.Synced }))
+}
+
+// checkAll fails as check does, but for any informer at all, were it never filled. It is a check apart,
+// which no probe must ask.
+func (v *informerView) checkAll(*http.Request) error {
+	typed, metadata := v.statuses()
+	return unhealthy(typed, slices.Concat(typed, metadata))
+}
+
+// unhealthy joins what ails some informers, unless the typed ones say that the API server is away.
+func unhealthy(typed, some []cache.Status) error {
+	if !slices.ContainsFunc(typed, func(s cache.Status) bool { return s.Watching != nil }) {
+		return nil
+	}
 	var errs []error
-	for _, s := range typed {
-		if s.Unhealthy != "" && s.Synced && reachable {
+	for _, s := range some {
+		if s.Unhealthy != "" {
 			errs = append(errs, errors.New(s.Unhealthy))
 		}
 	}

@@ -81,12 +81,13 @@ func TestInformerCheck(t *testing.T) {
 		name            string
 		typed, metadata reported
 		unhealthy       bool
+		all             string // what the check of all of them says
 	}{
-		{name: "all well", typed: reported{well}},
-		{name: "one has lost its watch", typed: reported{well, broken}, unhealthy: true},
-		{name: "the server is away", typed: reported{broken, broken}},
-		{name: "a resource that could never be listed", typed: reported{well, never}},
-		{name: "metadata", typed: reported{well}, metadata: reported{broken}},
+		{name: "all well", typed: reported{well}, metadata: reported{well}},
+		{name: "one has lost its watch", typed: reported{well, broken}, unhealthy: true, all: "nodes have no watch"},
+		{name: "the server is away", typed: reported{broken, broken}, metadata: reported{never}},
+		{name: "a resource that could never be listed", typed: reported{well, never}, all: "podgroups have no watch"},
+		{name: "metadata", typed: reported{well}, metadata: reported{broken, never}, all: "nodes have no watch\npodgroups have no watch"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			v := &informerView{}
@@ -96,6 +97,13 @@ func TestInformerCheck(t *testing.T) {
 			v.show(tc.typed, tc.metadata)
 			if err := v.check(nil); (err != nil) != tc.unhealthy {
 				t.Errorf("check: %v, want an error: %t", err, tc.unhealthy)
+			}
+			var all string
+			if err := v.checkAll(nil); err != nil {
+				all = err.Error()
+			}
+			if all != tc.all {
+				t.Errorf("check of all: %q, want %q", all, tc.all)
 			}
 		})
 	}

@@ -132,7 +132,8 @@ func (m *manager) serve(ctx context.Context) error {
 		apiserverhealthz.NamedCheck("informer-caches", m.ready.checkCaches),
 		apiserverhealthz.NamedCheck("controllers", m.ready.checkControllers))
 	handler, err := newBaseHandler(m.config, pages{
-		health:    newHealthPages(m.health, alive, ready),
+		health: newHealthPages(m.health, alive, ready,
+			apiserverhealthz.NamedCheck("resource-watches", m.informers.checkAll)),
 		registry:  &m.registry,
 		informers: &m.informers,
 	})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 
@@ -41,10 +42,22 @@ type pages struct {
 
 // newHealthPages serves a check per controller on /healthz, and the checks of the process and of
 // its readiness on /livez and /readyz, which upstream lacks.
-func newHealthPages(healthz http.Handler, livez, readyz []apiserverhealthz.HealthChecker) http.Handler {
+//
+// A check apart is served on its sub-path of /healthz alone and does not count for /healthz itself: it
+// is about what alerts should tell and a restart would not mend.
+func newHealthPages(healthz http.Handler, livez, readyz []apiserverhealthz.HealthChecker, apart ...apiserverhealthz.HealthChecker) http.Handler {
 	health := http.NewServeMux()
 	health.Handle("/healthz", healthz)
 	health.Handle("/healthz/", healthz)
+	for _, check := range apart {
+		health.HandleFunc("/healthz/"+check.Name(), func(w http.ResponseWriter, req *http.Request) {
+			if err := check.Check(req); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			_, _ = io.WriteString(w, "ok") // Whom the answer does not reach has gone.
+		})
+	}
 	apiserverhealthz.InstallLivezHandler(health, livez...)
 	apiserverhealthz.InstallReadyzHandler(health, readyz...)
 	return health

@@ -57,7 +57,8 @@ func testHandler(t *testing.T, profiling, healthy bool) http.Handler {
 	}
 	ping := []apiserverhealthz.HealthChecker{apiserverhealthz.PingHealthz}
 	base, err := newBaseHandler(testConfig(t, profiling), pages{
-		health:    newHealthPages(healthz.NewMutableHealthzHandler(checks...), ping, ping),
+		health:    newHealthPages(healthz.NewMutableHealthzHandler(checks...), ping, ping,
+			apiserverhealthz.NamedCheck("apart", func(*http.Request) error { return errors.New("widgets have no watch") })),
 		registry:  testRegistry(),
 		informers: &informerView{},
 	})
@@ -154,6 +155,22 @@ func TestHealthzPerController(t *testing.T) {
 	// A controller that fails is no reason to kill the process that runs the others.
 	if got := get(handler, "/livez", "admin").Code; got != http.StatusOK {
 		t.Errorf("/livez: %d, want 200", got)
+	}
+}
+
+// A check apart names what is wrong to who asks for it, and fails nothing that a probe asks.
+func TestCheckApart(t *testing.T) {
+	handler := testHandler(t, true, true)
+	if got := get(handler, "/healthz/apart", "admin"); got.Code != http.StatusInternalServerError || got.Body.String() != "widgets have no watch\n" {
+		t.Errorf("/healthz/apart: %d %q", got.Code, got.Body)
+	}
+	if got := get(handler, "/healthz/apart", "").Code; got != http.StatusForbidden {
+		t.Errorf("/healthz/apart for anyone: %d, want 403", got)
+	}
+	for _, path := range []string{"/healthz?verbose", "/livez?verbose", "/readyz?verbose"} {
+		if got := get(handler, path, "admin"); got.Code != http.StatusOK || strings.Contains(got.Body.String(), "apart") {
+			t.Errorf("%s: %d\n%s", path, got.Code, got.Body)
+		}
 	}
 }
 
