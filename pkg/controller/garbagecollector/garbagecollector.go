@@ -151,11 +151,15 @@ func (gc *GarbageCollector) resync(ctx context.Context, client discovery.ServerR
 func (gc *GarbageCollector) reportUnsynced(ctx context.Context) {
 	b := gc.builder
 	for _, m := range b.unsynced() {
-		if b.pending(m) > 0 {
-			continue
+		if m.ready.Load() || b.pending(m) > 0 {
+			continue // It may have come while another one was asked for.
 		}
 		b.metrics.syncErrors.Inc()
 		b.metrics.unsynced.WithLabelValues(m.gvr.Group, m.gvr.Version, m.gvr.Resource).Set(1)
+		if m.ready.Load() { // since just now: whoever said so may have taken the metric away too early
+			b.metrics.unsynced.DeleteLabelValues(m.gvr.Group, m.gvr.Version, m.gvr.Resource)
+			continue
+		}
 		listCtx, cancel := context.WithTimeout(ctx, time.Second*5)
 		_, err := b.metadataClient.Resource(m.gvr).List(listCtx, metav1.ListOptions{Limit: 1})
 		cancel()

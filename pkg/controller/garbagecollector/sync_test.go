@@ -27,7 +27,9 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/metadata/metadatainformer"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/utils/clock"
 )
 
 // fakeDiscovery answers with lists and err.
@@ -249,6 +251,49 @@ func TestSync(t *testing.T) {
 			t.Error("the informer of widgets, and no other, should have been given up")
 		}
 	})
+}
+
+// A resource whose first list comes while another one is asked why its own does not is not told to be
+// without one, which nothing would take back.
+func TestReportUnsyncedOvertaken(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	client := metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())
+	b := newGraphBuilder(client, newMapper(), nil, nil, nil, clock.RealClock{})
+	defer func() {
+		cancel()
+		b.Run(ctx)
+		b.attemptToDelete.Run(ctx, 1)
+		b.attemptToOrphan.Run(ctx, 1)
+	}()
+	add := func(name string) *monitor {
+		gvr := schema.GroupVersionResource{Group: "overtaken.example.com", Version: "v1", Resource: name}
+		m := &monitor{resource: resource{gvr: gvr}, since: time.Now().Add(-time.Hour)}
+		m.informer = cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
+		b.monitors[gvr] = m
+		return m
+	}
+	gauge := func(m *monitor) float64 {
+		g := b.metrics.unsynced.WithLabelValues(m.gvr.Group, m.gvr.Version, m.gvr.Resource)
+		v, err := testutil.GetGaugeMetricValue(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	slow, late := add("a"), add("b")
+	client.PrependReactor("list", "a", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if err := b.syncChange(ctx, change{monitor: late, marker: true}); err != nil {
+			t.Error(err)
+		}
+		return true, nil, errors.New("down")
+	})
+	(&GarbageCollector{builder: b}).reportUnsynced(ctx)
+	if got := gauge(slow); got != 1 {
+		t.Errorf("gauge of the resource that cannot be listed: %v, want 1", got)
+	}
+	if got := gauge(late); got != 0 {
+		t.Errorf("gauge of the resource whose list has come: %v, want 0", got)
+	}
 }
 
 // A panic in one round of discovery ends neither the process nor the rounds.
