@@ -57,7 +57,7 @@ func testHandler(t *testing.T, profiling, healthy bool) http.Handler {
 	}
 	ping := []apiserverhealthz.HealthChecker{apiserverhealthz.PingHealthz}
 	base, err := newBaseHandler(testConfig(t, profiling), pages{
-		health:    newHealthPages(healthz.NewMutableHealthzHandler(checks...), ping, ping,
+		health: newHealthPages(healthz.NewMutableHealthzHandler(checks...), ping, ping,
 			apiserverhealthz.NamedCheck("apart", func(*http.Request) error { return errors.New("widgets have no watch") })),
 		registry:  testRegistry(),
 		informers: &informerView{},

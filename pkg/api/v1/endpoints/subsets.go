@@ -113,6 +113,10 @@ func (p *packer) pack() []v1.EndpointSubset {
 			continue
 		}
 		signature := signatureOf(keys, at.ready)
+		if at.port == nil {
+			// What is there without a port must not get that of others.
+			signature = "none " + signature
+		}
 		subset, ok := bySignature[signature]
 		if !ok {
 			subset = p.newSubset(keys, at.ready)
