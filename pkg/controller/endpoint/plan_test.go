@@ -233,6 +233,17 @@ func TestWhatIsLeftAlone(t *testing.T) {
 	}
 }
 
+// A Service that carries the label itself must not have its Endpoints written over and over.
+func TestHeadlessLabelOfTheServiceIsNoReasonToWrite(t *testing.T) {
+	service, pods := newService(), newPods(0, 1)
+	service.Labels = map[string]string{v1.IsHeadlessService: "mine"}
+	current := makePlan(service, pods, nil, testNow)
+	current.ResourceVersion = "7"
+	if next := makePlan(service, pods, current, testNow); next != nil {
+		t.Errorf("written again: %+v", next)
+	}
+}
+
 func TestLabelsAndAnnotations(t *testing.T) {
 	service := newService(headless, func(s *v1.Service) { s.Labels = map[string]string{"team": "a"} })
 	plan := makePlan(service, newPods(0, 1), nil, testNow)

@@ -128,8 +128,13 @@ func newController(ctx context.Context, from sources, client clientset.Interface
 	c.synced.Watch(ctx, name, from.pods.Informer(), selectorindex.PodHandler(name, c.pods))
 	c.synced.Watch(ctx, name, from.nodes.Informer(), c.nodeHandler())
 	c.synced.Watch(ctx, name, from.slices.Informer(),
-		c.slices.Handler(name, c.services, max(endpointSliceChangeMinSyncDelay, opts.batchPeriod)))
+		c.slices.Handler(name, c.services, repairDelay(opts.batchPeriod)))
 	return c
+}
+
+// repairDelay is how long a change that somebody else made to a slice waits for its repair.
+func repairDelay(batchPeriod time.Duration) time.Duration {
+	return max(endpointSliceChangeMinSyncDelay, batchPeriod)
 }
 
 func (c *Controller) addWorkers(opts options) {

@@ -53,7 +53,7 @@ func newBatchingFixture(t *testing.T, batchPeriod time.Duration, objects ...runt
 	f.Controller = newController(t.Context(), from, f.Client, options{
 		maxEndpointsPerSlice: 100, batchPeriod: batchPeriod, clock: f.clock, recorder: f.recorder,
 	})
-	f.onSlices = f.slices.Handler(name, f.services, max(endpointSliceChangeMinSyncDelay, batchPeriod))
+	f.onSlices = f.slices.Handler(name, f.services, repairDelay(batchPeriod))
 	f.add(objects...)
 	t.Cleanup(func() { f.Run(t.Context(), 1) }) // ends the queues' goroutines: the context is done by now
 	return f

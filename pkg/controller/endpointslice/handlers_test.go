@@ -224,6 +224,14 @@ func TestNodeTopologyDistribution(t *testing.T) {
 	}
 }
 
+func TestRepairsAreNoFasterThanASecondNorThanBatches(t *testing.T) {
+	for batchPeriod, want := range map[time.Duration]time.Duration{0: time.Second, time.Millisecond: time.Second, time.Minute: time.Minute} {
+		if got := repairDelay(batchPeriod); got != want {
+			t.Errorf("batches of %v: repair after %v, want %v", batchPeriod, got, want)
+		}
+	}
+}
+
 func TestNodeEvents(t *testing.T) {
 	base := func() *v1.Node { return node("node", "a", "1", true) }
 	tests := []struct {

@@ -13,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -274,6 +275,28 @@ func TestCachedSlicesAreNotSorted(t *testing.T) {
 		slices.Sort(given.Endpoints[0].Addresses)
 		if slice.Endpoints[0].Addresses[0] != "2" {
 			t.Error("the addresses of the cached slice were changed")
+		}
+	}
+}
+
+// The library's reconciler sorts what it is given.
+func TestSyncLeavesTheCachedSliceAsItIs(t *testing.T) {
+	f := newFixture(t, newNode("node", "a"), newPod(0), newService("svc", func(s *v1.Service) {
+		s.Spec.Ports = append(s.Spec.Ports, v1.ServicePort{Name: "metrics", Port: 81, TargetPort: intstr.FromInt32(81), Protocol: v1.ProtocolTCP})
+	}))
+	f.syncAll("svc")
+	for range 2 { // one of the two orders is not the library's
+		edited := f.live("svc")[0]
+		slices.Reverse(edited.Ports)
+		if _, err := f.Client.DiscoveryV1().EndpointSlices("ns").Update(t.Context(), edited, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.Deliver("endpointslices", f.onSlices)
+		cached := f.Indexer(edited).List()[0].(*discovery.EndpointSlice)
+		before := cached.DeepCopy()
+		f.syncAll("svc")
+		if !apiequality.Semantic.DeepEqual(cached, before) {
+			t.Errorf("the cached slice was changed to %+v, from %+v", cached, before)
 		}
 	}
 }
