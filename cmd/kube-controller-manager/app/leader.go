@@ -166,7 +166,17 @@ func (t *tenure) elect(ctx context.Context, election componentbaseconfig.LeaderE
 		Metrics:         leadermetrics.Legacy(),
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
-				runErr = t.run(leading)
+				working, stop := context.WithCancel(context.WithoutCancel(leading))
+				defer stop()
+				// Whoever sees that the lease is lost must find the fence closed.
+				unhook := context.AfterFunc(leading, func() {
+					if ctx.Err() == nil {
+						t.fence.Close()
+					}
+					stop()
+				})
+				runErr = t.run(working)
+				unhook()
 				lost = leading.Err() != nil && ctx.Err() == nil
 				// What still runs after the shutdown time-out must not write once the lease is free.
 				t.fence.Close()
