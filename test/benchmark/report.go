@@ -141,8 +141,11 @@ const (
 // Metric is something that is compared.
 type Metric struct {
 	Name   string
+	Colour string // of its bars
 	Value  func(Phase) float64
 	Format func(float64) string
+	// Rare metrics are told only where a side has something to tell.
+	Rare bool
 }
 
 // Metrics returns what is compared, in the order of the table.
@@ -150,14 +153,14 @@ func Metrics() []Metric {
 	seconds := func(v float64) string { return fmt.Sprintf("%.2f s", v) }
 	count := func(v float64) string { return fmt.Sprintf("%.0f", v) }
 	return []Metric{
-		{"time", func(p Phase) float64 { return p.Seconds }, seconds},
-		{"CPU", func(p Phase) float64 { return p.CPUSeconds }, seconds},
-		{"peak memory", func(p Phase) float64 { return p.PeakRSS }, mib},
-		{"Go heap", func(p Phase) float64 { return p.Heap }, mib},
-		{"requests", Phase.total, count},
-		{"writes", func(p Phase) float64 { return float64(p.Writes) }, count},
-		{lagMetric, func(p Phase) float64 { return p.Lag }, func(v float64) string { return fmt.Sprintf("%.3f s", v) }},
-		{growthMetric, func(p Phase) float64 { return p.Growth }, func(v float64) string { return fmt.Sprintf("%.1f MiB", v/(1<<20)) }},
+		{"time", "#4477aa", func(p Phase) float64 { return p.Seconds }, seconds, false},
+		{"CPU", "#ee6677", func(p Phase) float64 { return p.CPUSeconds }, seconds, false},
+		{"peak memory", "#228833", func(p Phase) float64 { return p.PeakRSS }, mib, false},
+		{"Go heap", "#ccbb44", func(p Phase) float64 { return p.Heap }, mib, false},
+		{"requests", "#66ccee", Phase.total, count, false},
+		{"writes", "#aa3377", func(p Phase) float64 { return float64(p.Writes) }, count, false},
+		{lagMetric, "#bbbbbb", func(p Phase) float64 { return p.Lag }, func(v float64) string { return fmt.Sprintf("%.3f s", v) }, true},
+		{growthMetric, "#332288", func(p Phase) float64 { return p.Growth }, func(v float64) string { return fmt.Sprintf("%.1f MiB", v/(1<<20)) }, true},
 	}
 }
 
@@ -209,7 +212,7 @@ func (r *Report) Rows() []Row {
 	return rows
 }
 
-// compare fills in the numbers; false when no round has both sides, or neither side has a metric that few have.
+// compare fills in the numbers; false when no round has both sides, or neither side has a rare metric.
 func (row *Row) compare(rounds map[int]map[string]Phase, base, other string) bool {
 	var bases, others, ratios []float64
 	for _, sides := range rounds {
@@ -228,7 +231,7 @@ func (row *Row) compare(rounds map[int]map[string]Phase, base, other string) boo
 		return false
 	}
 	row.Base, row.Other = median(bases), median(others)
-	if (row.Metric.Name == lagMetric || row.Metric.Name == growthMetric) && row.Base == 0 && row.Other == 0 {
+	if row.Metric.Rare && row.Base == 0 && row.Other == 0 {
 		return false
 	}
 	if len(ratios) > 0 {

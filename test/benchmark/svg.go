@@ -18,9 +18,6 @@ const (
 	axisOctaves = 4
 )
 
-// barColours are those of the metrics, in their order.
-var barColours = []string{"#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#332288"}
-
 // SVG is a chart of all ratios: a group of bars per phase and mode, from the line "as upstream" to the left where ours is
 // less.
 func (r *Report) SVG() string {
@@ -37,7 +34,7 @@ func (r *Report) SVG() string {
 		}
 		x, one := xOf(row.Ratio), xOf(1)
 		fmt.Fprintf(&body, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"><title>%s: %s</title></rect>`+"\n",
-			math.Min(x, one), y, math.Max(1, math.Abs(x-one)), barHeight-2, barColours[metricIndex(row.Metric)],
+			math.Min(x, one), y, math.Max(1, math.Abs(x-one)), barHeight-2, row.Metric.Colour,
 			html.EscapeString(row.Metric.Name), row.ratioText())
 		fmt.Fprintf(&body, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#333"/>`+"\n", xOf(row.Min), xOf(row.Max), y+barHeight/2-1, y+barHeight/2-1)
 		y += barHeight
@@ -48,7 +45,7 @@ func (r *Report) SVG() string {
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", chartWidth, height)
 	for i, metric := range Metrics() {
 		x := labelWidth + i*90
-		fmt.Fprintf(&b, `<rect x="%d" y="10" width="10" height="10" fill="%s"/><text x="%d" y="19">%s</text>`+"\n", x, barColours[i], x+14, metric.Name)
+		fmt.Fprintf(&b, `<rect x="%d" y="10" width="10" height="10" fill="%s"/><text x="%d" y="19">%s</text>`+"\n", x, metric.Colour, x+14, metric.Name)
 	}
 	for octave := -axisOctaves; octave <= axisOctaves; octave++ {
 		x := xOf(math.Pow(2, float64(octave)))
@@ -71,13 +68,4 @@ func xOf(ratio float64) float64 {
 	octaves = math.Max(-axisOctaves, math.Min(axisOctaves, octaves))
 	const width = chartWidth - labelWidth - 30
 	return labelWidth + width*(octaves+axisOctaves)/(2*axisOctaves)
-}
-
-func metricIndex(m Metric) int {
-	for i, other := range Metrics() {
-		if other.Name == m.Name {
-			return i
-		}
-	}
-	return 0
 }
