@@ -7,14 +7,15 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/cache"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -22,9 +23,8 @@ import (
 // source; they may be called concurrently.
 type Sources struct {
 	client rest.Interface
-	// direct serves the resources in busy. It is client where there is nothing better.
+	// direct serves busy resources. It is client where there is nothing better.
 	direct rest.Interface
-	busy   map[schema.GroupResource]bool
 	kinds  *Kinds
 	table  *Table
 	types  map[schema.GroupVersionResource]runtime.Object
@@ -59,7 +59,9 @@ func busyResources() []schema.GroupResource {
 // Busy resources have a connection of their own with HTTP/1.1, which takes half the time of HTTP/2
 // for each event: what arrives is read by the goroutine that decodes it, without another one in
 // between, a copy, and a write that opens the flow-control window again. A connection that is dead
-// without a word is found by TCP's probes within half a minute, as by the pings of HTTP/2.
+// without a word is found by TCP's probes within half a minute. What answers those, a balancer or a
+// frozen server, is found by the informer, which gives up what it has not heard of for minutes; the
+// pings of HTTP/2 would be sooner.
 func NewSourcesFor(config *rest.Config, kinds *Kinds, table *Table) (*Sources, error) {
 	client, err := restClient(config)
 	if err != nil {
@@ -73,19 +75,15 @@ func NewSourcesFor(config *rest.Config, kinds *Kinds, table *Table) (*Sources, e
 	if s.direct, err = restClient(directConfig(config)); err != nil {
 		return nil, err
 	}
-	s.busy = map[schema.GroupResource]bool{}
-	for _, resource := range busyResources() {
-		s.busy[resource] = true
-	}
 	return s, nil
 }
 
 func restClient(config *rest.Config) (rest.Interface, error) {
-	client, err := kubernetes.NewForConfig(config)
+	client, err := corev1client.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the informers: %w", err)
 	}
-	return client.CoreV1().RESTClient(), nil
+	return client.RESTClient(), nil
 }
 
 func directConfig(config *rest.Config) *rest.Config {
@@ -101,7 +99,7 @@ func directConfig(config *rest.Config) *rest.Config {
 }
 
 func (s *Sources) clientOf(resource schema.GroupVersionResource) rest.Interface {
-	if s.busy[resource.GroupResource()] {
+	if slices.Contains(busyResources(), resource.GroupResource()) {
 		return s.direct
 	}
 	return s.client
