@@ -166,9 +166,7 @@ func (c *Controller) endpointsHandler() cache.ResourceEventHandler {
 func (c *Controller) serviceHandler() cache.ResourceEventHandler {
 	return worker.Handler(name, worker.HandlerFuncs[*v1.Service]{
 		Add: func(service *v1.Service, initial bool) {
-			switch {
-			case service.Spec.Selector != nil:
-			default:
+			if service.Spec.Selector == nil {
 				c.worker.AddEvent(cache.MetaObjectToName(service), initial)
 			}
 		},

@@ -210,12 +210,11 @@ func (c *Controller) discover(ctx context.Context, discoveryFunc NamespacedResou
 func (c *Controller) added(q *v1.ResourceQuota, initial bool) {
 	key := cache.MetaObjectToName(q)
 	c.memory.mark(key, event)
-	switch {
-	case isUrgent(q, c.registry.List()):
+	if isUrgent(q, c.registry.List()) {
 		c.priority.Add(key)
-	default:
-		c.primary.AddEvent(key, initial)
+		return
 	}
+	c.primary.AddEvent(key, initial)
 }
 
 func (c *Controller) updated(old, cur *v1.ResourceQuota) {

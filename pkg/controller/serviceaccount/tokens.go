@@ -102,10 +102,7 @@ func (e *TokensController) accountHandler() cache.ResourceEventHandler {
 func (e *TokensController) secretHandler() cache.ResourceEventHandler {
 	return worker.Handler(tokensControllerName, worker.HandlerFuncs[*v1.Secret]{
 		Add: func(secret *v1.Secret, initial bool) {
-			key, ok := keyOfSecret(secret)
-			switch {
-			case !ok:
-			default:
+			if key, ok := keyOfSecret(secret); ok {
 				e.tokenSecrets.AddEvent(key, initial)
 			}
 		},

@@ -73,9 +73,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 func (c *Controller) Workers() []worker.Reporter { return []worker.Reporter{c.worker} }
 
 func (c *Controller) added(job *batch.Job, initial bool) {
-	switch {
-	case !needsCleanup(job):
-	default:
+	if needsCleanup(job) {
 		c.worker.AddEvent(cache.MetaObjectToName(job), initial)
 	}
 }
