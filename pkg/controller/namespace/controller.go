@@ -114,7 +114,7 @@ func newController(ctx context.Context, deleter deletion.EarlyDeleter, namespace
 // once.
 func (nm *NamespaceController) enqueue(ns *v1.Namespace) {
 	key := cache.MetaObjectToName(ns)
-	if nm.drains != nil && nm.drains.begin(ns) {
+	if nm.drains.begin(ns) {
 		nm.worker.Add(key)
 	}
 	nm.worker.AddAfter(key, deletion.GracePeriod)
@@ -135,22 +135,22 @@ func (nm *NamespaceController) Workers() []worker.Reporter { return []worker.Rep
 // sync does one round for a namespace.
 func (nm *NamespaceController) sync(ctx context.Context, key cache.ObjectName) error {
 	if _, err := nm.lister.Get(key.Name); apierrors.IsNotFound(err) {
-		nm.forget(key.Name)
+		nm.drains.end(key.Name)
 		return nil // a timer outlived the namespace
 	}
-	if left := nm.graceLeft(key.Name); left > 0 {
+	if left := nm.drains.graceLeft(key.Name); left > 0 {
 		return nm.headStart(ctx, key.Name, left)
 	}
 	err := nm.deleter.Delete(ctx, key.Name)
 	if err == nil {
-		nm.forget(key.Name)
+		nm.drains.end(key.Name)
 		return nil
 	}
 	var remaining *deletion.ResourcesRemainingError
 	if !errors.As(err, &remaining) {
 		return err
 	}
-	nm.await(key.Name, remaining)
+	nm.drains.await(key.Name, remaining.Resources)
 	return worker.RequeueAfter(nextRound(remaining.Estimate, nm.elapsed(key.Name)))
 }
 
@@ -161,32 +161,11 @@ func (nm *NamespaceController) headStart(ctx context.Context, name string, left 
 	var remaining *deletion.ResourcesRemainingError
 	switch {
 	case errors.As(err, &remaining):
-		nm.await(name, remaining)
+		nm.drains.await(name, remaining.Resources)
 	case err != nil:
 		return err
 	}
 	return worker.RequeueAfter(left)
-}
-
-// graceLeft returns how much of a namespace's grace period is left for a head start: none without caches.
-func (nm *NamespaceController) graceLeft(name string) time.Duration {
-	if nm.drains == nil {
-		return 0
-	}
-	return nm.drains.graceLeft(name)
-}
-
-// await has the namespace looked at when what remains has gone.
-func (nm *NamespaceController) await(name string, remaining *deletion.ResourcesRemainingError) {
-	if nm.drains != nil {
-		nm.drains.await(name, remaining.Resources)
-	}
-}
-
-func (nm *NamespaceController) forget(name string) {
-	if nm.drains != nil {
-		nm.drains.end(name)
-	}
 }
 
 // elapsed returns how long the namespace has been terminating, as far as the cache knows.

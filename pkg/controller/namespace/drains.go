@@ -28,7 +28,8 @@ const (
 )
 
 // drains remembers, of each namespace that is being emptied, when its grace period ends and what
-// content it waits for, and wakes it when the caches show that this has gone.
+// content it waits for, and wakes it when the caches show that this has gone. Nil, of a controller
+// without caches, it remembers nothing.
 type drains struct {
 	caches deletion.Caches
 	clock  clock.WithTicker
@@ -59,6 +60,9 @@ func newDrains(caches deletion.Caches, c clock.WithTicker, wake func(string)) *d
 // begin notes that ns was seen to be terminating; false when that was known. The grace period is
 // counted by our clock from here, whatever clock wrote the deletion's time.
 func (d *drains) begin(ns *v1.Namespace) bool {
+	if d == nil {
+		return false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if known := d.byName[ns.Name]; known != nil && known.uid == ns.UID {
@@ -70,6 +74,9 @@ func (d *drains) begin(ns *v1.Namespace) bool {
 
 // graceLeft returns how much of a namespace's grace period is left; not more than 0 when it is over or unknown.
 func (d *drains) graceLeft(name string) time.Duration {
+	if d == nil {
+		return 0
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known := d.byName[name]
@@ -81,6 +88,9 @@ func (d *drains) graceLeft(name string) time.Duration {
 
 // end forgets a namespace that there is nothing more to do about.
 func (d *drains) end(name string) {
+	if d == nil {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.byName, name)
@@ -88,6 +98,9 @@ func (d *drains) end(name string) {
 
 // await has the namespace woken when no object of the resources is left in it.
 func (d *drains) await(name string, resources []schema.GroupVersionResource) {
+	if d == nil {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known := d.byName[name]
