@@ -56,8 +56,10 @@ func expectThere(t *testing.T, c *cluster, keys ...worldKey) {
 func TestBackgroundCascade(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		rs := c.create(set("rs"), nil)
+		c.settle() // an owner that the graph does not know yet is asked for
 		p := c.create(pod("a"), nil, blocking(rs))
 		c.create(pod("b"), nil, rs)
+		c.settle()
 		c.create(widget("w"), nil, p)
 		c.settle()
 		expectRequests(t, c)
@@ -71,7 +73,9 @@ func TestBackgroundCascade(t *testing.T) {
 func TestForegroundCascade(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		d := c.create(widget("d"), nil)
+		c.settle() // an owner that the graph does not know yet is asked for
 		rs := c.create(set("rs"), nil, blocking(d))
+		c.settle()
 		c.create(pod("a"), []string{"example.com/hold"}, blocking(rs))
 		c.create(pod("b"), nil, rs)
 		c.settle()
@@ -151,6 +155,7 @@ func TestNonBlockingReferenceDoesNotBlock(t *testing.T) {
 func TestSolidOwnerDoesNotBlockWaitingOwner(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		waiting, solid := c.create(set("waiting"), nil), c.create(set("solid"), nil)
+		c.settle() // an owner that the graph does not know yet is asked for
 		c.create(pod("p"), nil, blocking(waiting), solid)
 		c.create(widget("w"), nil, blocking(waiting), solid)
 		c.settle()
@@ -323,6 +328,7 @@ func TestDeleteConflicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *cluster) {
 				rs, owner := c.create(set("rs"), nil), c.create(set("other"), nil)
+				c.settle() // an owner that the graph does not know yet is asked for
 				c.create(pod("p"), nil, rs)
 				c.settle()
 				c.delete(set("rs"), metav1.DeletePropagationBackground)

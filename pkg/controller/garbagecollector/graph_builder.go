@@ -353,7 +353,7 @@ func (b *GraphBuilder) syncChange(ctx context.Context, c change) error {
 		b.enqueue(b.graph.remove(id))
 		return nil
 	}
-	b.enqueue(b.graph.upsert(objectOf(id, obj)))
+	b.take(id, obj)
 	return nil
 }
 
@@ -361,14 +361,20 @@ func (b *GraphBuilder) syncChange(ctx context.Context, c change) error {
 // nothing else, or is looked at later.
 func (b *GraphBuilder) takeFirstList(m *monitor) error {
 	for _, item := range m.informer.GetIndexer().List() {
+		if m.stopped.Load() {
+			return nil // The graph is about to forget the kind.
+		}
 		obj, err := meta.Accessor(item)
 		if err != nil {
 			return fmt.Errorf("taking in the first list of %s: %w", m.gvr, err)
 		}
-		id := identity{kind: m.key, namespace: obj.GetNamespace(), name: obj.GetName(), uid: obj.GetUID()}
-		b.enqueue(b.graph.upsert(objectOf(id, obj)))
+		b.take(identity{kind: m.key, namespace: obj.GetNamespace(), name: obj.GetName(), uid: obj.GetUID()}, obj)
 	}
 	return nil
+}
+
+func (b *GraphBuilder) take(id identity, obj metav1.Object) {
+	b.enqueue(b.graph.upsert(objectOf(id, obj)))
 }
 
 func objectOf(id identity, obj metav1.Object) object {
