@@ -147,8 +147,13 @@ func (w *world) deleteLocked(k worldKey, obj *metav1.PartialObjectMetadata, poli
 	w.changedLocked(k, obj)
 }
 
-// metadata.Interface.
+// metadata.Interface. An object is there in each version that is served.
 func (w *world) Resource(gvr schema.GroupVersionResource) metadata.Getter {
+	for stored := range served {
+		if stored.GroupResource() == gvr.GroupResource() {
+			gvr = stored
+		}
+	}
 	return worldClient{w: w, key: worldKey{gvr: gvr}}
 }
 

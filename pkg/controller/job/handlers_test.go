@@ -42,6 +42,14 @@ func TestJobHandlers(t *testing.T) {
 	finished := newJob(1, 1, withCondition(batch.JobComplete, v1.ConditionTrue, "", ""))
 	changed := newJob(1, 1, func(job *batch.Job) { job.Generation = 2 })
 	external := newJob(1, 1, func(job *batch.Job) { job.Spec.ManagedBy = new("example.com/other") })
+	byExternal := func() float64 {
+		value, err := testutil.GetCounterMetricValue(metrics.JobByExternalControllerTotal.WithLabelValues("example.com/other"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	before := byExternal()
 	for _, tc := range []struct {
 		name                  string
 		event                 func(*world)
@@ -61,8 +69,8 @@ func TestJobHandlers(t *testing.T) {
 			w.queues(t, tc.now, tc.batched, tc.orphans)
 		})
 	}
-	if got, err := testutil.GetCounterMetricValue(metrics.JobByExternalControllerTotal.WithLabelValues("example.com/other")); err != nil || got != 1 {
-		t.Errorf("jobs_by_external_controller_total = %v, %v", got, err)
+	if got := byExternal() - before; got != 1 {
+		t.Errorf("jobs_by_external_controller_total has grown by %v, want 1", got)
 	}
 }
 
