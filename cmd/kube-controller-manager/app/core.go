@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	quota "k8s.io/apiserver/pkg/quota/v1/generic"
 	"k8s.io/client-go/discovery"
 	clientset "k8s.io/client-go/kubernetes"
@@ -228,6 +229,10 @@ func newGarbageCollectorController(ctx context.Context, cc ControllerContext, na
 		wg.Go(func() { gc.Sync(ctx, discoveryClient, syncPeriod) })
 		gc.Run(ctx, workers, syncPeriod)
 	}), nil
+}
+
+func quotaDiscovers(lists []*metav1.APIResourceList) []schema.GroupVersionResource {
+	return resourcequota.WatchedResources(lists, quotainstall.DefaultIgnoredResources())
 }
 
 // newResourceQuotaController reads in full what is counted by more than its number; it is asked for

@@ -13,11 +13,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-base/featuregate"
 	kubectrlmgrconfig "k8s.io/kube-controller-manager/config/v1alpha1"
 
 	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/names"
+	"github.com/kcm-dev/kcm/pkg/controller/garbagecollector"
 	"github.com/kcm-dev/kcm/pkg/features"
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/controller-manager/controller"
 )
@@ -49,6 +51,9 @@ type ControllerDescriptor struct {
 	// Watches lists the resources whose typed informers the controller reads. A standby keeps
 	// them warm, so that the controller has its caches the moment it may lead.
 	Watches []schema.GroupVersionResource
+	// Discovers returns which of the resources that discovery has found the controller watches, typed
+	// or as metadata; a standby keeps these warm too. nil: Watches is all.
+	Discovers func(lists []*metav1.APIResourceList) []schema.GroupVersionResource
 	// Configured tells whether the configuration gives the controller anything to do. nil: always.
 	Configured func(config *kubectrlmgrconfig.KubeControllerManagerConfiguration) bool
 	// Constructor builds the controller. nil: known, but not part of this release yet.
@@ -88,16 +93,15 @@ func NewControllerDescriptors() []*ControllerDescriptor {
 			Watches: coreV1("replicationcontrollers", "pods"), Constructor: newReplicationController},
 		{Name: names.PodGarbageCollectorController, Aliases: []string{"podgc"},
 			Watches: coreV1("pods", "nodes"), Constructor: newPodGarbageCollectorController},
-		// It watches what discovery finds, too.
 		{Name: names.ResourceQuotaController, Aliases: []string{"resourcequota"},
-			Watches:     append(coreV1("resourcequotas", "pods", "services", "persistentvolumeclaims"), resourceV1("resourceclaims", "deviceclasses")...),
-			Constructor: newResourceQuotaController},
+			Watches:   append(coreV1("resourcequotas", "pods", "services", "persistentvolumeclaims"), resourceV1("resourceclaims", "deviceclasses")...),
+			Discovers: quotaDiscovers, Constructor: newResourceQuotaController},
 		{Name: names.NamespaceController, Aliases: []string{"namespace"},
 			Watches: coreV1("namespaces"), Constructor: newNamespaceController},
 		{Name: names.ServiceAccountController, Aliases: []string{"serviceaccount"},
 			Watches: coreV1("serviceaccounts", "namespaces"), Constructor: newServiceAccountController},
-		// It watches what discovery finds.
 		{Name: names.GarbageCollectorController, Aliases: []string{"garbagecollector"},
+			Discovers:  garbagecollector.WatchedResources,
 			Configured: garbageCollectorEnabled, Constructor: newGarbageCollectorController},
 		{Name: names.DaemonSetController, Aliases: []string{"daemonset"},
 			Watches: append(appsV1("daemonsets", "controllerrevisions"), coreV1("pods", "nodes")...), Constructor: newDaemonSetController},

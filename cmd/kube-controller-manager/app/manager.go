@@ -10,10 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiserverhealthz "k8s.io/apiserver/pkg/server/healthz"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/cache"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -40,6 +38,8 @@ type manager struct {
 	registry    controllerRegistry
 	informers   informerView
 	wg          sync.WaitGroup
+	// takeOver ends the standby, once: the caches are filled or being filled when it returns.
+	takeOver func() error
 	// apiServerTimeout is how long a new leader waits for a healthy API server.
 	apiServerTimeout time.Duration
 }
@@ -103,7 +103,7 @@ func (m *manager) serveAndLead(ctx context.Context, recorder resourcelock.EventR
 	defer collectInformers().remove(&m.informers)
 	defer cc.release()
 	defer stop()
-	if err := m.warm(background, cc); err != nil {
+	if m.takeOver, err = m.standBy(background, cc); err != nil {
 		return err
 	}
 	m.wg.Go(func() { cc.resetRESTMapper(background) })
@@ -143,28 +143,14 @@ func (m *manager) serve(ctx context.Context) error {
 	return serve(ctx, &m.wg, m.config, handler)
 }
 
-// warm starts the informers of all selected controllers before this process leads.
-func (m *manager) warm(ctx context.Context, cc ControllerContext) error {
-	caches := map[schema.GroupVersionResource]cache.InformerSynced{}
-	for _, d := range m.descriptors {
-		for _, gvr := range d.Watches {
-			informer, err := cc.InformerFactory.ForResource(gvr)
-			if err != nil {
-				return fmt.Errorf("warming the informers of %s: %w", d.Name, err)
-			}
-			caches[gvr] = informer.Informer().HasSynced
-		}
-	}
-	cc.startInformers(ctx)
-	m.ready.warm(caches)
-	return nil
-}
-
 // runControllers builds the controllers and runs them until ctx is done. The informers run until
 // background is done.
 func (m *manager) runControllers(ctx, background context.Context, cc ControllerContext, descriptors []*ControllerDescriptor, started func()) error {
 	built := m.ready.build()
 	defer built()
+	if err := m.takeOver(); err != nil {
+		return err
+	}
 	if err := genericapp.WaitForAPIServer(ctx, m.config.Client, m.apiServerTimeout); err != nil {
 		if ctx.Err() != nil {
 			return nil

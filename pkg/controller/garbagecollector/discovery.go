@@ -6,6 +6,8 @@ package garbagecollector
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,9 +42,29 @@ func GetDeletableResources(_ klog.Logger, discoveryClient discovery.ServerResour
 	return resources, err
 }
 
+// WatchedResources returns those of the discovered resources that the collector watches: the
+// deletable ones that it does not ignore. Malformed lists are left out.
+func WatchedResources(lists []*metav1.APIResourceList) []schema.GroupVersionResource {
+	found, _ := deletableIn(lists)
+	ignored := DefaultIgnoredResources()
+	maps.DeleteFunc(found, func(gvr schema.GroupVersionResource, _ resource) bool {
+		_, skip := ignored[gvr.GroupResource()]
+		return skip
+	})
+	return slices.Collect(maps.Keys(found))
+}
+
 func discoverDeletable(client discovery.ServerResourcesInterface) (map[schema.GroupVersionResource]resource, error) {
 	lists, err := client.ServerPreferredResources()
-	errs := []error{err}
+	found, malformed := deletableIn(lists)
+	if len(malformed) == 0 {
+		return found, err
+	}
+	return found, errors.Join(append(malformed, err)...)
+}
+
+func deletableIn(lists []*metav1.APIResourceList) (map[schema.GroupVersionResource]resource, []error) {
+	var errs []error
 	found := map[schema.GroupVersionResource]resource{}
 	deletable := discovery.SupportsAllVerbs{Verbs: []string{"delete", "list", "watch"}}
 	for _, list := range discovery.FilteredBy(deletable, lists) {
@@ -57,10 +79,7 @@ func discoverDeletable(client discovery.ServerResourcesInterface) (map[schema.Gr
 			found[gvr] = resource{gvr: gvr, kind: kindOf(gv, r), namespaced: r.Namespaced}
 		}
 	}
-	if err != nil && len(errs) == 1 {
-		return found, err
-	}
-	return found, errors.Join(errs...)
+	return found, errs
 }
 
 func kindOf(gv schema.GroupVersion, r *metav1.APIResource) schema.GroupKind {

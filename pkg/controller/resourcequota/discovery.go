@@ -6,6 +6,8 @@ package resourcequota
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,9 +22,27 @@ type NamespacedResourcesFunc func() ([]*metav1.APIResourceList, error)
 // partial, and still useful.
 func GetQuotableResources(discoveryFunc NamespacedResourcesFunc) (map[schema.GroupVersionResource]struct{}, error) {
 	lists, err := discoveryFunc()
+	found, malformed := countableIn(lists)
+	return found, errors.Join(append(malformed, err)...)
+}
+
+// WatchedResources returns those of the discovered resources that the controller watches: the
+// countable namespaced ones that are not ignored. Malformed lists are left out.
+func WatchedResources(lists []*metav1.APIResourceList, ignored map[schema.GroupResource]struct{}) []schema.GroupVersionResource {
+	found, _ := countableIn(discovery.FilteredBy(discovery.ResourcePredicateFunc(isNamespaced), lists))
+	maps.DeleteFunc(found, func(gvr schema.GroupVersionResource, _ struct{}) bool {
+		_, skip := ignored[gvr.GroupResource()]
+		return skip
+	})
+	return slices.Collect(maps.Keys(found))
+}
+
+func isNamespaced(_ string, r *metav1.APIResource) bool { return r.Namespaced }
+
+func countableIn(lists []*metav1.APIResourceList) (map[schema.GroupVersionResource]struct{}, []error) {
+	var errs []error
 	found := map[schema.GroupVersionResource]struct{}{}
 	countable := discovery.SupportsAllVerbs{Verbs: []string{"create", "list", "watch", "delete"}}
-	errs := []error{err}
 	for _, list := range discovery.FilteredBy(countable, lists) {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -33,7 +53,7 @@ func GetQuotableResources(discoveryFunc NamespacedResourcesFunc) (map[schema.Gro
 			found[version.WithResource(r.Name)] = struct{}{}
 		}
 	}
-	return found, errors.Join(errs...)
+	return found, errs
 }
 
 // keepKnown adds to what was found the known resources that a failed discovery says nothing about,

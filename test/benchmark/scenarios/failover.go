@@ -9,40 +9,34 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/names"
 	"github.com/kcm-dev/kcm/test/benchmark"
 )
 
 // failOver: the leader ends, by SIGTERM or SIGKILL, while a standby waits.
 func failOver(signal string) benchmark.Scenario {
 	titles := map[string]string{
-		"term": "SIGTERM to the leader, until the standby has made a new Deployment's pod ready",
-		"kill": "SIGKILL to the leader, until the standby has made a new Deployment's pod ready",
+		"term": "SIGTERM to the leader, on a settled cluster of 2,000 pods and 2,000 ConfigMaps, until the standby has made a new Deployment's pod ready",
+		"kill": "SIGKILL to the leader, on a settled cluster of 2,000 pods and 2,000 ConfigMaps, until the standby has made a new Deployment's pod ready",
 	}
 	return benchmark.Scenario{
 		Name:        "fail-over-" + signal,
 		Title:       titles[signal],
-		Controllers: []string{names.DeploymentController, names.ReplicaSetController},
-		Nodes:       2,
+		Controllers: workloads(),
+		Nodes:       20,
 		OwnManagers: true,
-		Seed: func(ctx context.Context, e *benchmark.Env) error {
-			if err := e.Namespace(ctx, namespace); err != nil {
-				return err
-			}
-			return watchDeployments(ctx, e)
-		},
+		Seed:        seedCluster,
 		Run: func(ctx context.Context, e *benchmark.Env) error {
 			leader, err := e.StartManager(ctx)
 			if err != nil {
 				return err
 			}
-			if _, err := e.WaitForLeader(ctx, time.Minute); err != nil {
+			if err := seedsSettled(ctx, e); err != nil {
 				return err
 			}
 			if _, err := e.StartManager(ctx); err != nil {
 				return err
 			}
-			// The standby must have seen the lease before it can wait for its end.
+			// The standby must have seen the lease before it can wait for its end; ours fills its caches.
 			if err := sleep(ctx, 5*time.Second); err != nil {
 				return err
 			}

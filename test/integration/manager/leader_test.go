@@ -7,15 +7,20 @@ package manager
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/cache"
 	"github.com/kcm-dev/kcm/test/integration/framework"
 	"github.com/kcm-dev/kcm/test/integration/framework/audit"
 	"github.com/kcm-dev/kcm/test/integration/framework/faultproxy"
@@ -281,4 +286,87 @@ func TestLeaseIsGivenBackAndTakenUpAgain(t *testing.T) {
 	if got := *lease.Spec.LeaseTransitions; got != transitions+1 && got != transitions+2 {
 		t.Errorf("lease transitions went from %d to %d", transitions, got)
 	}
+}
+
+// informersOf are the informers of a manager by resource, as its debug page shows them.
+func informersOf(ctx context.Context, env *framework.Env, m *framework.Manager) (map[string]cache.Status, error) {
+	code, body, err := m.Get(ctx, env.Config(), "/debug/informers?format=json")
+	if err != nil || code != http.StatusOK {
+		return nil, fmt.Errorf("/debug/informers of %s: %d %w", m.Name(), code, err)
+	}
+	var statuses []cache.Status
+	if err := json.Unmarshal([]byte(body), &statuses); err != nil {
+		return nil, fmt.Errorf("/debug/informers of %s: %w", m.Name(), err)
+	}
+	informers := make(map[string]cache.Status, len(statuses))
+	for _, s := range statuses {
+		informers[s.Resource] = s
+	}
+	return informers, nil
+}
+
+// A warm standby has every cache of the leader, full and once each, before it leads. Nobody listens to them yet.
+func TestWarmStandbyHoldsTheLeadersCaches(t *testing.T) {
+	env := framework.New(t)
+	leader, standby := startPair(t, env)
+	if _, err := env.Client.CoreV1().ConfigMaps(env.Namespace(t, "warm")).Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	env.WaitFor(t, "the standby to hold the leader's caches", timeout, func(ctx context.Context) (bool, error) {
+		leaders, err := informersOf(ctx, env, leader)
+		if err != nil {
+			return false, err
+		}
+		standbys, err := informersOf(ctx, env, standby)
+		if err != nil {
+			return false, err
+		}
+		if !leaders["metadata/roles.rbac.authorization.k8s.io"].Synced {
+			return false, errors.New("the leader's garbage collector watches nothing yet")
+		}
+		for resource, of := range leaders {
+			own, ok := standbys[resource]
+			if !ok || own.Watching == nil || own.Objects != of.Objects || own.Bytes != of.Bytes {
+				return false, fmt.Errorf("%s: the leader has %d objects of %d bytes, the standby %d of %d bytes (watched: %t)",
+					resource, of.Objects, of.Bytes, own.Objects, own.Bytes, own.Watching != nil)
+			}
+		}
+		for resource, own := range standbys {
+			if _, ok := leaders[resource]; !ok || len(own.Handlers) > 0 {
+				return false, fmt.Errorf("%s: the leader has it: %t, handlers in the standby: %v", resource, ok, own.Handlers)
+			}
+		}
+		return true, nil
+	})
+}
+
+// A cold standby asks for nothing but the lease until it leads, and then does all that a warm one does.
+func TestColdStandby(t *testing.T) {
+	env := framework.New(t)
+	mark := env.AuditMark(t)
+	leader, standby := startPair(t, env, "--leader-elect-standby=cold")
+	stop := churn(t, env)
+	waitForWrites(t, env, mark, leader)
+	if code, body, err := standby.Get(t.Context(), env.Config(), "/readyz"); err != nil || code != http.StatusOK {
+		t.Errorf("/readyz of the standby: %d %s %v", code, body, err)
+	}
+	if informers, err := informersOf(t.Context(), env, standby); err != nil || len(informers) > 0 {
+		t.Errorf("the standby has informers: %v %v", informers, err)
+	}
+	reads := env.AuditSince(t, mark).Where(audit.Agent("^"+regexp.QuoteMeta(standby.Name())+"/"), audit.Verb("list", "watch"),
+		audit.Not(audit.Resource("leases.coordination.k8s.io")), audit.Not(isServing))
+	if len(reads) > 0 {
+		t.Errorf("the standby asked for\n%s", reads)
+	}
+
+	leader.Signal(t, syscall.SIGTERM)
+	waitForWrites(t, env, mark, standby)
+	stop()
+	checkHandover(t, env.AuditSince(t, mark), leader, standby)
+}
+
+// isServing selects what the secure port needs: the certificates of those whose requests it authenticates.
+func isServing(e audit.Event) bool {
+	return e.Resource() == "configmaps" && strings.HasPrefix(e.Object(), metav1.NamespaceSystem+"/extension-apiserver-authentication")
 }

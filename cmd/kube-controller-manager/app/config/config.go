@@ -57,6 +57,9 @@ type Config struct {
 	// EventRecorder records as component kube-controller-manager.
 	EventRecorder record.EventRecorder
 
+	// Standby is what the manager does while another one leads. Empty is StandbyWarm.
+	Standby StandbyMode
+
 	// ControllerShutdownTimeout is how long to wait for controllers at exit.
 	// Zero waits without end.
 	ControllerShutdownTimeout time.Duration
@@ -65,6 +68,21 @@ type Config struct {
 	// (binary, emulated, minimum compatible) version.
 	ComponentGlobalsRegistry basecompatibility.ComponentGlobalsRegistry
 }
+
+// StandbyMode is a value of --leader-elect-standby.
+type StandbyMode string
+
+const (
+	// StandbyWarm fills the caches while another manager leads, so that winning the lease is enough
+	// to work.
+	StandbyWarm StandbyMode = "warm"
+	// StandbyCold watches nothing but the lease while another manager leads. It fills its caches
+	// when it has won.
+	StandbyCold StandbyMode = "cold"
+)
+
+// StandbyModes returns all that --leader-elect-standby may be.
+func StandbyModes() []StandbyMode { return []StandbyMode{StandbyWarm, StandbyCold} }
 
 type completedConfig struct {
 	*Config

@@ -39,6 +39,7 @@ func (s KubeControllerManagerOptions) Config(ctx context.Context, allControllers
 	}
 	c := &config.Config{
 		ControllerShutdownTimeout: s.ControllerShutdownTimeout,
+		Standby:                   s.Generic.Standby,
 		ComponentGlobalsRegistry:  s.ComponentGlobalsRegistry,
 		ClientLimitsGiven:         s.Generic.ClientLimitsGiven(),
 	}

@@ -186,7 +186,7 @@ controllerLeaders: []
 		`--feature-gates: unrecognized feature gate: NoSuchGate`,
 		`--controllers: "foo" is not in the list of known controllers, --help shows it`,
 		`--controllers: "bar" is not in the list of known controllers, --help shows it`,
-		`--leader-elect-resource-lock="endpoints": resourceLock value must be "leases"`,
+		`--leader-elect-resource-lock="endpoints": resourceLock value must be "leases": "endpoints" was removed in Kubernetes 1.28, a cluster that still uses it migrates through "endpointsleases" first`,
 		`--cloud-provider="aws": built-in cloud providers are disabled. Please set --cloud-provider=external and migrate to an external cloud provider`,
 		`--concurrent-job-syncs=0: must be greater than 0`,
 		`--cluster-cidr must be set with --allocate-node-cidrs=true`,

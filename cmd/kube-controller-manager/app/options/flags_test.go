@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
+
+	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
 )
 
 // What upstream's binary shows: its flags, its --help and its /configz.
@@ -82,6 +84,7 @@ func TestFlagsAreUpstreams(t *testing.T) {
 		}
 		delete(got, want.name)
 	}
+	delete(got, "leader-elect-standby") // ours alone, see TestStandbyFlag
 	for name := range got {
 		t.Errorf("--%s is not upstream's", name)
 	}
@@ -105,8 +108,23 @@ func TestHelpHasUpstreamsSectionsAndFlagsInOrder(t *testing.T) {
 	want = want[:slices.Index(want, "Global")]
 	at := slices.Index(want, "Authentication")
 	want = slices.Insert(want, at, "Insecure serving", "  --insecure-bind-address", "  --insecure-port")
+	want = slices.Insert(want, slices.Index(want, "  --leader-elect-retry-period")+1, "  --leader-elect-standby")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-upstream +ours):\n%s", diff)
+	}
+}
+
+func TestStandbyFlag(t *testing.T) {
+	s := newTestOptions(t)
+	set := s.Flags(nil, nil, nil).FlagSets["generic"]
+	if f := set.Lookup("leader-elect-standby"); f == nil || f.DefValue != "warm" || f.Hidden {
+		t.Fatalf("--leader-elect-standby: %+v", f)
+	}
+	if err := set.Parse([]string{"--leader-elect-standby=cold"}); err != nil {
+		t.Fatal(err)
+	}
+	if s.Generic.Standby != config.StandbyCold {
+		t.Errorf("standby %q", s.Generic.Standby)
 	}
 }
 

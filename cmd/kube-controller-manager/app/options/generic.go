@@ -8,16 +8,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/leaderelection"
 	"github.com/spf13/pflag"
 	cmconfigv1alpha1 "k8s.io/controller-manager/config/v1alpha1"
 	"k8s.io/kube-controller-manager/config/v1alpha1"
+
+	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/leaderelection"
+	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // GenericOptions holds the flags that any controller manager has: clients,
 // leader election, which controllers run, profiling.
 type GenericOptions struct {
 	*cmconfigv1alpha1.GenericControllerManagerConfiguration
+	// Standby is what the manager does while another one leads. The component configuration, which
+	// is upstream's type, has no field for it.
+	Standby config.StandbyMode
 
 	// genericFlags is the set that AddFlags added to. Which of the client
 	// limits were on the command line is asked of it after parsing.
@@ -71,6 +77,8 @@ func (o *GenericOptions) addLeaderElectionFlags(fs *pflag.FlagSet) {
 		"Name of the lease.")
 	fs.StringVar(&election.ResourceNamespace, "leader-elect-resource-namespace", election.ResourceNamespace,
 		"Namespace of the lease.")
+	fs.StringVar((*string)(&o.Standby), "leader-elect-standby", string(o.Standby),
+		"What this manager does while another one leads: 'warm' fills its caches, so that it works at once when it wins the lease; 'cold' keeps no caches, which saves their memory and watches until then.")
 }
 
 // ClientLimitsGiven says whether --kube-api-qps or --kube-api-burst was on the
@@ -119,6 +127,7 @@ func (o *GenericOptions) Validate(all []string, aliases map[string]string) []err
 	return join(
 		o.validateControllers(all, aliases),
 		o.validateLeaderElection(),
+		o.validateStandby(),
 		o.validateClientLimits(),
 		checkNotNegative("min-resync-period", o.MinResyncPeriod),
 		checkNotNegative("controller-start-interval", o.ControllerStartInterval),
@@ -166,8 +175,8 @@ func (o *GenericOptions) validateLeaderElection() []error {
 				fmt.Sprintf("must be longer than %v times --leader-elect-retry-period=%v", leaderelection.JitterFactor, retry.Duration)))
 		}
 	}
-	if election.ResourceLock != "leases" {
-		errs = append(errs, invalid("leader-elect-resource-lock", election.ResourceLock, `resourceLock value must be "leases"`))
+	if err := resourcelock.CheckType(election.ResourceLock); err != nil {
+		errs = append(errs, invalid("leader-elect-resource-lock", election.ResourceLock, err.Error()))
 	}
 	if election.ResourceName == "" {
 		errs = append(errs, invalid("leader-elect-resource-name", election.ResourceName, "must not be empty"))
@@ -176,6 +185,14 @@ func (o *GenericOptions) validateLeaderElection() []error {
 		errs = append(errs, invalid("leader-elect-resource-namespace", election.ResourceNamespace, "must not be empty"))
 	}
 	return errs
+}
+
+func (o *GenericOptions) validateStandby() []error {
+	modes := config.StandbyModes()
+	if slices.Contains(modes, o.Standby) {
+		return nil
+	}
+	return []error{invalid("leader-elect-standby", string(o.Standby), fmt.Sprintf("must be one of %q", modes))}
 }
 
 // validateClientLimits refuses a limit that lets nothing through. A negative

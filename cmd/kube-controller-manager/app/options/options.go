@@ -20,6 +20,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/metrics"
 
+	"github.com/kcm-dev/kcm/cmd/kube-controller-manager/app/config"
 	"github.com/kcm-dev/kcm/pkg/features"
 )
 
@@ -107,7 +108,7 @@ func NewKubeControllerManagerOptions() (*KubeControllerManagerOptions, error) {
 
 	c := NewDefaultComponentConfig()
 	s := &KubeControllerManagerOptions{
-		Generic:         &GenericOptions{GenericControllerManagerConfiguration: &c.Generic},
+		Generic:         &GenericOptions{GenericControllerManagerConfiguration: &c.Generic, Standby: config.StandbyWarm},
 		KubeCloudShared: &KubeCloudSharedOptions{KubeCloudSharedConfiguration: &c.KubeCloudShared},
 		LeaderMigration: &LeaderMigrationOptions{},
 

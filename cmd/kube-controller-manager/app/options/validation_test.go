@@ -29,7 +29,7 @@ func TestValidate(t *testing.T) {
 		{args: "--controllers=*,-*", want: []string{`--controllers: "*" is not in the list of known controllers, --help shows it`}},
 		{args: "--controllers=Deployment", want: []string{`--controllers: "Deployment" is not in the list of known controllers, --help shows it`}},
 
-		{args: "--leader-elect-resource-lock=endpoints", want: []string{`--leader-elect-resource-lock="endpoints": resourceLock value must be "leases"`}},
+		{args: "--leader-elect-resource-lock=endpoints", want: []string{`--leader-elect-resource-lock="endpoints": resourceLock value must be "leases": "endpoints" was removed in Kubernetes 1.28, a cluster that still uses it migrates through "endpointsleases" first`}},
 		{args: "--leader-elect-resource-lock=endpoints --leader-elect=false"},
 		{args: "--leader-elect-resource-name= --leader-elect-resource-namespace=", want: []string{
 			`--leader-elect-resource-name="": must not be empty`,
@@ -45,6 +45,12 @@ func TestValidate(t *testing.T) {
 			`--leader-elect-retry-period=0s: must be longer than 0s`,
 		}},
 		{args: "--leader-elect-lease-duration=1s --leader-elect=false"},
+		{args: "--leader-elect-resource-lock=configmapsleases", want: []string{`--leader-elect-resource-lock="configmapsleases": resourceLock value must be "leases": "configmapsleases" was removed in Kubernetes 1.28`}},
+		{args: "--leader-elect-resource-lock=pods", want: []string{`--leader-elect-resource-lock="pods": resourceLock value must be "leases"`}},
+		{args: "--leader-elect-standby=cold"},
+		{args: "--leader-elect-standby=warm"},
+		{args: "--leader-elect-standby=hot", want: []string{`--leader-elect-standby="hot": must be one of ["warm" "cold"]`}},
+		{args: "--leader-elect-standby= --leader-elect=false", want: []string{`--leader-elect-standby="": must be one of ["warm" "cold"]`}},
 		{args: "--feature-gates=CoordinatedLeaderElection=true", want: []string{
 			`--feature-gates: CoordinatedLeaderElection=true is not supported by this build, set it to false or set --leader-elect=false`,
 		}},

@@ -105,6 +105,22 @@ type ResourceLockConfig struct {
 	EventRecorder EventRecorder
 }
 
+// CheckType returns nil for "leases", and for anything else an error that says why not: the types that were retired in
+// Kubernetes 1.28 are told from those that never were.
+func CheckType(lockType string) error {
+	switch lockType {
+	case LeasesResourceLock:
+		return nil
+	case endpointsResourceLock, configMapsResourceLock:
+		return fmt.Errorf("resourceLock value must be %q: %q was removed in Kubernetes 1.28, a cluster that still uses it migrates through %q first",
+			LeasesResourceLock, lockType, lockType+"leases")
+	case endpointsLeasesResourceLock, configMapsLeasesResourceLock:
+		return fmt.Errorf("resourceLock value must be %q: %q was removed in Kubernetes 1.28", LeasesResourceLock, lockType)
+	default:
+		return fmt.Errorf("resourceLock value must be %q", LeasesResourceLock)
+	}
+}
+
 // New makes a lock of the given type, which must be "leases".
 func New(lockType, namespace, name string, client coordinationv1client.LeasesGetter, config ResourceLockConfig) (Interface, error) {
 	return NewWithLabels(lockType, namespace, name, client, config, nil)
@@ -112,15 +128,8 @@ func New(lockType, namespace, name string, client coordinationv1client.LeasesGet
 
 // NewWithLabels is New with labels that are put on the lock's object whenever this candidate becomes its holder.
 func NewWithLabels(lockType, namespace, name string, client coordinationv1client.LeasesGetter, config ResourceLockConfig, labels map[string]string) (Interface, error) {
-	switch lockType {
-	case LeasesResourceLock:
-	case endpointsResourceLock, configMapsResourceLock:
-		return nil, fmt.Errorf("resource lock %q was removed in Kubernetes 1.28, use %q; a cluster that still uses it migrates through %q first",
-			lockType, LeasesResourceLock, lockType+"leases")
-	case endpointsLeasesResourceLock, configMapsLeasesResourceLock:
-		return nil, fmt.Errorf("resource lock %q was removed in Kubernetes 1.28, use %q", lockType, LeasesResourceLock)
-	default:
-		return nil, fmt.Errorf("invalid resource lock %q: must be %q", lockType, LeasesResourceLock)
+	if err := CheckType(lockType); err != nil {
+		return nil, fmt.Errorf("creating lock %q of type %q: %w", namespace+"/"+name, lockType, err)
 	}
 	if namespace == "" || name == "" {
 		return nil, fmt.Errorf("lock %q: both a namespace and a name are required", namespace+"/"+name)

@@ -34,11 +34,11 @@ func TestNew(t *testing.T) {
 	client := fake.NewClientset().CoordinationV1()
 	for _, tc := range []struct{ kind, namespace, name, identity, want string }{
 		{"leases", "ns", "n", "me", ""},
-		{"endpoints", "ns", "n", "me", `resource lock "endpoints" was removed in Kubernetes 1.28, use "leases"; a cluster that still uses it migrates through "endpointsleases" first`},
-		{"configmaps", "ns", "n", "me", `resource lock "configmaps" was removed in Kubernetes 1.28, use "leases"; a cluster that still uses it migrates through "configmapsleases" first`},
-		{"endpointsleases", "ns", "n", "me", `resource lock "endpointsleases" was removed in Kubernetes 1.28, use "leases"`},
-		{"configmapsleases", "ns", "n", "me", `resource lock "configmapsleases" was removed in Kubernetes 1.28, use "leases"`},
-		{"", "ns", "n", "me", `invalid resource lock "": must be "leases"`},
+		{"endpoints", "ns", "n", "me", `creating lock "ns/n" of type "endpoints": resourceLock value must be "leases": "endpoints" was removed in Kubernetes 1.28, a cluster that still uses it migrates through "endpointsleases" first`},
+		{"configmaps", "ns", "n", "me", `creating lock "ns/n" of type "configmaps": resourceLock value must be "leases": "configmaps" was removed in Kubernetes 1.28, a cluster that still uses it migrates through "configmapsleases" first`},
+		{"endpointsleases", "ns", "n", "me", `creating lock "ns/n" of type "endpointsleases": resourceLock value must be "leases": "endpointsleases" was removed in Kubernetes 1.28`},
+		{"configmapsleases", "ns", "n", "me", `creating lock "ns/n" of type "configmapsleases": resourceLock value must be "leases": "configmapsleases" was removed in Kubernetes 1.28`},
+		{"", "ns", "n", "me", `creating lock "ns/n" of type "": resourceLock value must be "leases"`},
 		{"leases", "", "n", "me", `lock "/n": both a namespace and a name are required`},
 		{"leases", "ns", "n", "", "lock identity is empty: each candidate needs a unique one"},
 	} {
