@@ -136,7 +136,7 @@ func (s *Server) WaitForHolder(t testing.TB, name string) string {
 	return ""
 }
 
-// SetHolder overwrites the holder of a Lease, as nobody should. The holder has it for an hour.
+// SetHolder overwrites the holder of a Lease, as nobody should. The holder has it for an hour; no holder gives it back.
 func (s *Server) SetHolder(name, holder string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,6 +146,9 @@ func (s *Server) SetHolder(name, holder string) {
 	}
 	now := metav1.NowMicro()
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &holder, ptr.To[int32](3600)
+	if holder == "" {
+		lease.Spec.LeaseDurationSeconds = ptr.To[int32](1)
+	}
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
 	s.storeLocked(lease)
 }

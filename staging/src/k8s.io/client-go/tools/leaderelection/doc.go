@@ -11,8 +11,9 @@
 // The leader may act until RenewDeadline after the start of its last successful renewal, since the record changed no
 // earlier than that. LeaderCallbacks.OnRenewed tells that deadline, for a fence around its writes. Standbys watch the
 // Lease: they take a released one at once and an expired one when it expires; without a watch they poll. A Lease that
-// somebody deletes says nothing of its holder, who acts on until it looks: it is made anew no sooner than it would have
-// expired.
+// somebody deletes, or whose holder somebody blanks out, says nothing to that holder, who acts on until it looks: others
+// take it no sooner than if it had just been renewed. Only a candidate that starts while the Lease is deleted takes it
+// for one that never was, and makes it at once: do not delete the Lease of a running leader.
 //
 // What to do next is decided by a pure function (plan.go); one goroutine carries it out (elector.go).
 package leaderelection

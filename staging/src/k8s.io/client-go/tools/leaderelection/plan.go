@@ -36,8 +36,11 @@ type view struct {
 	known knowledge
 	// lock is the last look at the lock, kept while known is unread: the record may turn out to be the same.
 	lock *resourcelock.Observation
-	// since is when lock's record was first seen as it is; it changed no later than that.
+	// since is when lock's record was first seen as it is, or the lock as gone; it changed no later than that.
 	since time.Time
+	// gone says that the lock was found deleted after lock was seen, by each look since then. Who did not look does
+	// not know whether it was made and deleted again.
+	gone bool
 
 	// leading says that the last write made this candidate the holder, and that it was not found out to have lost.
 	leading bool
@@ -66,6 +69,9 @@ const (
 	// stop leading, for step.reason.
 	stop
 )
+
+// releasedSeconds is the duration in the record of a lock that was given back; client-go's candidates write the same.
+const releasedSeconds = 1
 
 const pastDeadline = "the lease was not renewed before its deadline"
 
@@ -109,20 +115,32 @@ func (v *view) next(now time.Time) step {
 }
 
 // mayActStill reports whether a lock that was deleted had another holder, who may not know yet and acts until its
-// deadline. Usually it makes the lock anew meanwhile.
-func (v *view) mayActStill(now time.Time) bool { return v.lock != nil && !v.open(now) }
+// deadline: the last one seen, or one that this candidate, cut off, never saw. Usually the holder makes the lock anew
+// meanwhile. A candidate that has never seen the lock cannot tell a deleted one from one that never was.
+func (v *view) mayActStill(now time.Time) bool {
+	if v.lock == nil || v.leading && v.lock.Record.HolderIdentity == v.identity {
+		return false
+	}
+	return now.Before(v.expiry())
+}
 
 // open reports whether the lock, as seen, is the candidate's to take or to renew.
 func (v *view) open(now time.Time) bool {
-	holder := v.lock.Record.HolderIdentity
-	return holder == "" || holder == v.identity || !now.Before(v.expiry())
+	return v.lock.Record.HolderIdentity == v.identity || released(v.lock.Record) || !now.Before(v.expiry())
+}
+
+// released reports whether the holder has given the lock back. Whoever empties the holder's name by hand leaves the
+// holder's duration behind: the holder does not know yet, and acts until its deadline.
+func released(record resourcelock.LeaderElectionRecord) bool {
+	return record.HolderIdentity == "" && record.LeaseDurationSeconds <= releasedSeconds
 }
 
 // expiry is when the record, if it does not change, stops protecting its holder. A record without a duration, which
-// no candidate writes, gets this candidate's own.
+// no candidate writes, gets this candidate's own; so does the unknown last record of a lock that is gone, if that is
+// longer.
 func (v *view) expiry() time.Time {
 	d := time.Duration(v.lock.Record.LeaseDurationSeconds) * time.Second
-	if d <= 0 {
+	if d <= 0 || v.gone && d < v.timing.lease {
 		d = v.timing.lease
 	}
 	return v.since.Add(d)
@@ -160,7 +178,7 @@ func (v *view) claim(now time.Time) resourcelock.LeaderElectionRecord {
 // an empty holder.
 func (v *view) release(now time.Time) resourcelock.LeaderElectionRecord {
 	return resourcelock.LeaderElectionRecord{
-		LeaseDurationSeconds: 1,
+		LeaseDurationSeconds: releasedSeconds,
 		AcquireTime:          metav1.NewMicroTime(now),
 		RenewTime:            metav1.NewMicroTime(now),
 		LeaderTransitions:    v.lock.Record.LeaderTransitions,
@@ -173,19 +191,22 @@ func (v *view) found(lock *resourcelock.Observation, now time.Time, patience tim
 	v.notBefore = time.Time{}
 	v.readAt = now.Add(patience)
 	if lock == nil {
+		if !v.gone {
+			v.since, v.gone = now, true
+		}
 		v.known = absent
 		return
 	}
-	if v.lock == nil || v.lock.UID != lock.UID || !v.lock.Record.Equal(lock.Record) {
+	if v.gone || v.lock == nil || v.lock.UID != lock.UID || !v.lock.Record.Equal(lock.Record) {
 		v.since = now
 	}
-	v.known, v.lock = seen, lock
+	v.known, v.lock, v.gone = seen, lock, false
 }
 
 // wrote takes in the answer to a claim that was sent at start. It reports whether the candidate leads: not when the
 // answer took so long that the lease may be gone already.
 func (v *view) wrote(lock *resourcelock.Observation, start, now time.Time) bool {
-	v.known, v.lock, v.since = seen, lock, now
+	v.known, v.lock, v.since, v.gone = seen, lock, now, false
 	v.conflicts = 0
 	v.notBefore = start.Add(v.timing.retry)
 	if deadline := start.Add(v.timing.renewDeadline); now.Before(deadline) {
@@ -201,14 +222,14 @@ func (v *view) failed(start, now time.Time, pause time.Duration) {
 		v.notBefore = start.Add(v.timing.retry)
 		return
 	}
-	v.known = unread
+	v.known, v.gone = unread, false
 	v.notBefore = now.Add(pause)
 }
 
 // conflicted takes in that someone else has written, created or deleted the lock since the last look. The first time
 // the candidate looks again at once; a server that answers so for ever is not asked without end.
 func (v *view) conflicted(now time.Time, pause time.Duration) {
-	v.known = unread
+	v.known, v.gone = unread, false
 	v.notBefore = time.Time{}
 	v.conflicts++
 	if v.conflicts > 1 {

@@ -57,8 +57,16 @@ func TestNext(t *testing.T) {
 			view: view{known: absent, lock: heldBy("other"), since: at(-4), readAt: at(0)}, want: step{verb: read}},
 		{name: "another's, deleted, and would have expired",
 			view: view{known: absent, lock: heldBy("other"), since: at(-15), readAt: at(3)}, want: step{verb: create, record: mine}},
-		{name: "released, then deleted", view: view{known: absent, lock: heldBy(""), since: at(0)}, want: step{verb: create, record: mine}},
-		{name: "released", view: view{known: seen, lock: heldBy(""), since: at(0)}, want: step{verb: update, record: taken}},
+		{name: "released, then perhaps taken unseen, then deleted", view: view{known: absent, lock: lasting(heldBy(""), 1), since: at(-14), gone: true, readAt: at(3)},
+			want: step{verb: wait, until: at(1)}},
+		{name: "released, then deleted as long ago as a lease lasts", view: view{known: absent, lock: lasting(heldBy(""), 1), since: at(-15), gone: true},
+			want: step{verb: create, record: mine}},
+		{name: "its own from an earlier life, then perhaps taken unseen, then deleted", view: view{known: absent, lock: heldBy("me"), since: at(-14), gone: true, readAt: at(3)},
+			want: step{verb: wait, until: at(1)}},
+		{name: "released", view: view{known: seen, lock: lasting(heldBy(""), 1), since: at(0)}, want: step{verb: update, record: taken}},
+		{name: "its holder's name was blanked out", view: view{known: seen, lock: heldBy(""), since: at(-14), readAt: at(3)}, want: step{verb: wait, until: at(1)}},
+		{name: "its holder's name was blanked out as long ago as the lease lasts", view: view{known: seen, lock: heldBy(""), since: at(-15)},
+			want: step{verb: update, record: taken}},
 		{name: "its own from an earlier life, or from a write whose answer was lost",
 			view: view{known: seen, lock: heldBy("me"), since: at(0)}, want: step{verb: update, record: renewed}},
 		{name: "another's, just seen",
@@ -80,7 +88,7 @@ func TestNext(t *testing.T) {
 			want: step{verb: wait, until: at(3)}},
 		{name: "pauses after a failure", view: view{notBefore: at(2)}, want: step{verb: wait, until: at(2)}},
 		{name: "pauses after a failure even if the lease is free",
-			view: view{known: seen, lock: heldBy(""), notBefore: at(2)}, want: step{verb: wait, until: at(2)}},
+			view: view{known: seen, lock: lasting(heldBy(""), 1), notBefore: at(2)}, want: step{verb: wait, until: at(2)}},
 
 		{name: "leads, renewed just now",
 			view: view{leading: true, known: seen, lock: heldBy("me"), deadline: at(9), notBefore: at(1)}, want: step{verb: wait, until: at(1)}},
@@ -167,6 +175,25 @@ func TestFoundKeepsTheAgeOfARecord(t *testing.T) {
 	if v.since != at(9) {
 		t.Errorf("a record of another Lease is %v old, want 0", at(9).Sub(v.since))
 	}
+	v.found(nil, at(10), time.Second)
+	v.found(nil, at(12), time.Second)
+	if v.since != at(10) {
+		t.Errorf("a lock that is gone is so for %v, want 2s", at(12).Sub(v.since))
+	}
+	for i, blind := range []func(){
+		func() { v.conflicted(at(12), time.Second) },
+		func() { v.failed(at(12), at(12), time.Second) },
+	} {
+		v.since = at(10)
+		blind()
+		if v.found(nil, at(12.5), time.Second); v.since != at(12.5) {
+			t.Errorf("case %d: a lock that may have been made and deleted again is gone for %v, want 0", i, at(12.5).Sub(v.since))
+		}
+	}
+	v.found(anew, at(13), time.Second)
+	if v.since != at(13) {
+		t.Errorf("a record that came back is %v old, want 0", at(13).Sub(v.since))
+	}
 }
 
 // An answer that comes too late makes no leader.
@@ -197,7 +224,7 @@ func drawView(t *rapid.T) *view {
 	return &view{
 		identity: "me", timing: core,
 		known: rapid.SampledFrom([]knowledge{unread, absent, seen}).Draw(t, "known"),
-		lock:  lock, since: when("since"), leading: rapid.Bool().Draw(t, "leading"),
+		lock:  lock, since: when("since"), leading: rapid.Bool().Draw(t, "leading"), gone: rapid.Bool().Draw(t, "gone"),
 		deadline: when("deadline"), notBefore: when("notBefore"), readAt: when("readAt"),
 	}
 }
@@ -214,6 +241,9 @@ func TestNextProperties(t *testing.T) {
 			if age := now.Sub(v.since); age < time.Duration(v.lock.Record.LeaseDurationSeconds)*time.Second {
 				t.Fatalf("takes another's lease at the age of %v: %+v", age, got)
 			}
+		}
+		if writes && !v.leading && v.gone && v.known == absent && now.Sub(v.since) < core.lease {
+			t.Fatalf("makes a deleted lock anew after %v: %+v", now.Sub(v.since), got)
 		}
 		if writes && (got.record.HolderIdentity != "me" || got.record.LeaseDurationSeconds != 15) {
 			t.Fatalf("claims for somebody else: %+v", got)

@@ -7,10 +7,12 @@ import (
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/kcm-dev/kcm/staging/src/k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -30,12 +32,17 @@ type world struct {
 	faults  faults
 	clients []*candidate
 
-	// The one Lease; version 0 means that there is none.
+	// The one Lease; an empty uid means that there is none. Versions go on when it is made anew.
+	uid     types.UID
 	version int
+	objects int
 	record  resourcelock.LeaderElectionRecord
 	watches []*candidate
 
-	trouble string
+	madeAt   time.Duration // when the lock was
+	creating int           // requests to create the lock that have not reached the server
+	tampered int
+	trouble  string
 }
 
 type faults struct {
@@ -44,6 +51,8 @@ type faults struct {
 	slow                   time.Duration
 	// cut and restart are mean times between them, per candidate; zero for never.
 	cut, restart, release time.Duration
+	// tamper is the mean time between two deletions of the lock, or blankings of its holder, by hand; zero for never.
+	tamper time.Duration
 	// until is when faults stop.
 	until time.Duration
 }
@@ -96,8 +105,8 @@ func (w *world) after(d time.Duration, do func()) {
 
 func (w *world) chance(p float64) bool { return w.now < w.faults.until && w.rng.Float64() < p }
 
-// message delivers do after the network's time, or never, or twice.
-func (w *world) message(c *candidate, do func()) {
+// message delivers do after the network's time, or never, or twice: as often as it returns.
+func (w *world) message(c *candidate, do func()) (delivered int) {
 	times := 1
 	if w.chance(w.faults.duplicate) {
 		times = 2
@@ -111,16 +120,28 @@ func (w *world) message(c *candidate, do func()) {
 			d += time.Duration(w.rng.Float64() * float64(w.faults.slow))
 		}
 		w.after(d, do)
+		delivered++
 	}
+	return delivered
 }
 
 // start begins a life of a candidate.
 func (c *candidate) start() {
 	c.life++
 	c.name = fmt.Sprintf("%p/%d", c, c.life)
-	c.view = view{identity: c.name, timing: core}
+	c.view = view{identity: c.name, timing: core, lock: c.remembered()}
+	c.view.gone, c.view.since = c.view.lock != nil, c.local()
 	c.busy = false
 	c.wake(0)
+}
+
+// remembered is what a candidate knows when it begins. It takes a deleted lock for one that never was; that hole is
+// known (doc.go), so here one that begins while the lock is gone remembers that there was one.
+func (c *candidate) remembered() *resourcelock.Observation {
+	if c.w.uid == "" && c.w.objects > 0 {
+		return c.w.observation()
+	}
+	return nil
 }
 
 // wake lets the candidate decide after d of its own clock.
@@ -183,10 +204,16 @@ func (c *candidate) request(next step, start time.Time) {
 		c.take(next, r, start)
 		c.wake(0)
 	}
-	c.w.message(c, func() {
+	sent := c.w.message(c, func() {
+		if next.verb == create {
+			c.w.creating--
+		}
 		r := c.w.serve(next, base)
 		c.w.message(c, func() { done(r) })
 	})
+	if next.verb == create {
+		c.w.creating += sent
+	}
 	limit := 5 * time.Second
 	if c.view.leading {
 		limit = min(limit, c.view.deadline.Sub(start))
@@ -211,22 +238,32 @@ func (c *candidate) take(next step, r *reply, start time.Time) {
 }
 
 func (w *world) observation() *resourcelock.Observation {
-	return &resourcelock.Observation{Record: w.record, ResourceVersion: strconv.Itoa(w.version)}
+	return &resourcelock.Observation{Record: w.record, UID: w.uid, ResourceVersion: strconv.Itoa(w.version)}
 }
 
 // serve is the API server.
 func (w *world) serve(s step, base int) *reply {
 	switch {
-	case s.verb == read && w.version == 0:
+	case s.verb == read && w.uid == "":
 		return &reply{missing: true}
 	case s.verb == read:
 		return &reply{lock: w.observation()}
-	case s.verb == create && w.version != 0, s.verb == update && w.version != base:
+	case s.verb == create && w.uid != "", s.verb == update && (w.uid == "" || w.version != base):
 		return &reply{conflict: true}
+	}
+	if w.uid == "" {
+		w.objects++
+		w.uid, w.madeAt = types.UID(strconv.Itoa(w.objects)), w.now
 	}
 	w.version++
 	w.record = s.record
 	seen := w.observation()
+	w.tell(seen)
+	return &reply{lock: seen}
+}
+
+// tell sends a state of the lock to who watches it.
+func (w *world) tell(seen *resourcelock.Observation) {
 	for _, c := range w.watches {
 		life := c.life
 		w.message(c, func() {
@@ -236,18 +273,36 @@ func (w *world) serve(s step, base int) *reply {
 			}
 		})
 	}
-	return &reply{lock: seen}
 }
 
-// disturb cuts a candidate off, restarts it, or lets it give up, again and again.
-func (w *world) disturb(c *candidate, mean time.Duration, do func()) {
+// tamper does by hand what no candidate does: it deletes the lock or blanks out its holder. A candidate that has never
+// seen the lock takes a deleted one for one that never was, so all must have; and one that does not look between two
+// deletions takes them for one, so a lock stays long enough for a look. A create that was under way would put its old record in the
+// place of what was deleted, so there is none.
+func (w *world) tamper() {
+	if w.uid == "" || w.now < w.madeAt+20*time.Second || w.creating > 0 || slices.ContainsFunc(w.clients, func(c *candidate) bool { return c.view.lock == nil }) {
+		return
+	}
+	w.tampered++
+	w.version++
+	if w.rng.IntN(2) == 0 {
+		w.record.HolderIdentity = ""
+		w.tell(w.observation())
+		return
+	}
+	w.uid, w.record = "", resourcelock.LeaderElectionRecord{}
+	w.tell(nil)
+}
+
+// disturb does something again and again, as long as there are faults.
+func (w *world) disturb(mean time.Duration, do func()) {
 	if mean == 0 {
 		return
 	}
 	w.after(time.Duration(w.rng.ExpFloat64()*float64(mean)), func() {
 		if w.now < w.faults.until {
 			do()
-			w.disturb(c, mean, do)
+			w.disturb(mean, do)
 		}
 	})
 }
@@ -268,13 +323,14 @@ func (w *world) check() {
 
 func newWorld(seed uint64, candidates int, f faults) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), faults: f}
+	w.disturb(f.tamper, w.tamper)
 	for range candidates {
 		c := &candidate{w: w, rate: 0.85 + 0.35*w.rng.Float64(), shift: time.Duration(w.rng.Int64N(int64(100 * time.Hour)))}
 		w.clients = append(w.clients, c)
 		w.after(time.Duration(w.rng.Int64N(int64(5*time.Second))), c.start)
-		w.disturb(c, f.cut, func() { c.cut = w.now + time.Duration(w.rng.ExpFloat64()*float64(8*time.Second)) })
-		w.disturb(c, f.restart, c.start)
-		w.disturb(c, f.release, func() {
+		w.disturb(f.cut, func() { c.cut = min(f.until, w.now+time.Duration(w.rng.ExpFloat64()*float64(8*time.Second))) })
+		w.disturb(f.restart, c.start)
+		w.disturb(f.release, func() {
 			if c.acting() && !c.busy {
 				released := step{verb: update, record: c.view.release(c.local())}
 				base, _ := strconv.Atoi(c.view.lock.ResourceVersion)
@@ -299,16 +355,17 @@ func (w *world) run(until time.Duration) {
 // TestNeverTwoLeaders is the property that all of this is for; the other is that there is a leader again soon after
 // the faults stop.
 func TestNeverTwoLeaders(t *testing.T) {
-	terms := 0
+	terms, tampered := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		probability := rapid.SampledFrom([]float64{0, 0.02, 0.1, 0.3})
 		mean := rapid.SampledFrom([]time.Duration{0, 20 * time.Second, 100 * time.Second})
-		w := newWorld(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(2, 5).Draw(t, "candidates"), faults{
+		f := faults{
 			lose: probability.Draw(t, "lose"), duplicate: probability.Draw(t, "duplicate"), delay: probability.Draw(t, "delay"),
 			slow: time.Duration(rapid.IntRange(0, 40).Draw(t, "slow")) * time.Second,
-			cut:  mean.Draw(t, "cut"), restart: mean.Draw(t, "restart"), release: mean.Draw(t, "release"),
+			cut:  mean.Draw(t, "cut"), restart: mean.Draw(t, "restart"), release: mean.Draw(t, "release"), tamper: mean.Draw(t, "tamper"),
 			until: 5 * time.Minute,
-		})
+		}
+		w := newWorld(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(2, 5).Draw(t, "candidates"), f)
 		w.run(w.faults.until)
 		// A request of the last, slow kind may still change the lease, and the lease of who is gone has to expire on
 		// the slowest clock.
@@ -326,7 +383,11 @@ func TestNeverTwoLeaders(t *testing.T) {
 			t.Fatalf("%d leaders some time after the faults, want 1; record: %+v", acting, w.record)
 		}
 		terms += w.record.LeaderTransitions
+		tampered += w.tampered
 	})
+	if tampered == 0 {
+		t.Error("nobody ever tampered with the lock: that part of the simulation proves nothing")
+	}
 	if terms == 0 {
 		t.Error("no candidate ever took over from another: the simulation proves nothing")
 	}
