@@ -45,7 +45,8 @@
 // # What is measured
 //
 // For each phase: wall time; CPU of the manager (user and system, /proc); resident memory at the end of the phase and
-// its peak since the start (VmHWM); the Go heap in use (from /metrics); and the requests of the manager by verb and
+// its peak since the start (VmHWM); what of it is private to the process (RssAnon), without the pages of the program's
+// file, which the page cache shares and takes back; the Go heap in use (from /metrics); and the requests of the manager by verb and
 // resource, from the API server's audit log, without the election's. A scenario may tell Env.Observe how long something
 // that it watches takes; the 99th percentile is its lag.
 package benchmark

@@ -50,6 +50,7 @@ type Phase struct {
 	CPUSeconds float64        `json:"cpuSeconds"`
 	RSS        float64        `json:"rss"`
 	PeakRSS    float64        `json:"peakRSS"`
+	Private    float64        `json:"private"`
 	Heap       float64        `json:"heap"`
 	Writes     int            `json:"writes"`
 	Requests   map[string]int `json:"requests"`
@@ -156,6 +157,7 @@ func Metrics() []Metric {
 		{"time", "#4477aa", func(p Phase) float64 { return p.Seconds }, seconds, false},
 		{"CPU", "#ee6677", func(p Phase) float64 { return p.CPUSeconds }, seconds, false},
 		{"peak memory", "#228833", func(p Phase) float64 { return p.PeakRSS }, mib, false},
+		{"private memory", "#117733", func(p Phase) float64 { return p.Private }, mib, true},
 		{"Go heap", "#ccbb44", func(p Phase) float64 { return p.Heap }, mib, false},
 		{"requests", "#66ccee", Phase.total, count, false},
 		{"writes", "#aa3377", func(p Phase) float64 { return float64(p.Writes) }, count, false},

@@ -103,9 +103,9 @@ func TestSamplesOfThisProcess(t *testing.T) {
 	if err != nil || cpu < 0 {
 		t.Errorf("CPU %v, %v", cpu, err)
 	}
-	resident, peak, err := memory(os.Getpid())
-	if err != nil || resident < 1<<20 || peak < resident {
-		t.Errorf("memory %v, at its peak %v, %v", resident, peak, err)
+	m, err := memory(os.Getpid())
+	if err != nil || m.private < 1<<20 || m.resident <= m.private || m.peak < m.resident {
+		t.Errorf("memory %+v, %v", m, err)
 	}
 }
 

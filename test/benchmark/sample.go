@@ -74,19 +74,20 @@ func (e *Env) measure(ctx context.Context, name string, f func(ctx context.Conte
 	}
 	to := time.Now()
 	p := phase{Phase: Phase{Name: name, Seconds: to.Sub(from).Seconds(), Lag: e.takeLag()}, from: from, to: to}
-	for _, m := range e.running() {
-		cpu, err := cpuSeconds(m.Pid)
+	for _, manager := range e.running() {
+		cpu, err := cpuSeconds(manager.Pid)
 		if err != nil {
 			continue // it has ended meanwhile
 		}
-		p.CPUSeconds += cpu - before[m.Pid]
-		resident, peak, err := memory(m.Pid)
+		p.CPUSeconds += cpu - before[manager.Pid]
+		m, err := memory(manager.Pid)
 		if err != nil {
 			return phase{}, err
 		}
-		p.RSS += resident
-		p.PeakRSS += peak
-		heap, err := heapInUse(ctx, m)
+		p.RSS += m.resident
+		p.PeakRSS += m.peak
+		p.Private += m.private
+		heap, err := heapInUse(ctx, manager)
 		if err != nil {
 			return phase{}, err
 		}
@@ -143,30 +144,35 @@ func cpuSeconds(pid int) (float64, error) {
 	return total, nil
 }
 
-// memory returns the resident memory of the process now and at its peak, in bytes.
-func memory(pid int) (resident, peak float64, err error) {
+// usage is what a process takes of the machine's memory, in bytes.
+type usage struct {
+	resident, peak float64
+	// private is what of the resident memory no other process shares and no file backs: the program's own pages are in
+	// the page cache, which gives them back when others need room.
+	private float64
+}
+
+// memory returns what memory the process takes.
+func memory(pid int) (usage, error) {
+	var u usage
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, 0, fmt.Errorf("measuring memory: %w", err)
+		return u, fmt.Errorf("measuring memory: %w", err)
 	}
+	targets := map[string]*float64{"VmRSS": &u.resident, "VmHWM": &u.peak, "RssAnon": &u.private}
 	for line := range strings.Lines(string(status)) {
 		name, value, _ := strings.Cut(line, ":")
-		var target *float64
-		switch name {
-		case "VmRSS":
-			target = &resident
-		case "VmHWM":
-			target = &peak
-		default:
+		target := targets[name]
+		if target == nil {
 			continue
 		}
 		kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
 		if err != nil {
-			return 0, 0, fmt.Errorf("measuring memory: /proc/%d/status: %w", pid, err)
+			return u, fmt.Errorf("measuring memory: /proc/%d/status: %w", pid, err)
 		}
 		*target = kib * 1024
 	}
-	return resident, peak, nil
+	return u, nil
 }
 
 // heapInUse asks the manager for its Go heap.
