@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -154,6 +155,54 @@ func TestSelectorThatPodsWithoutLabelsMatch(t *testing.T) {
 }
 
 // A custom resource says by its scale how many Pods there should be.
+// A budget whose selector is patched, in any of the four ways, is counted by the selector that the API server makes of it.
+func TestPatchCompatibility(t *testing.T) {
+	c := start(t)
+	labelled := func(labels map[string]string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Labels = labels }
+	}
+	c.pod("a")
+	c.pod("b", labelled(map[string]string{"app": "web", "tier": "front"}))
+	c.pod("c", labelled(map[string]string{"tier": "front"}))
+	c.pod("d", labelled(map[string]string{"tier": "front"}))
+	front := map[string]string{"tier": "front"}
+	for _, tc := range []struct {
+		name    string
+		patch   types.PatchType
+		data    string
+		options metav1.PatchOptions
+		want    map[string]string
+		healthy int32
+	}{
+		{name: "a merge patch adds a label", patch: types.MergePatchType, data: `{"spec":{"selector":{"matchLabels":{"tier":"front"}}}}`,
+			want: map[string]string{"app": "web", "tier": "front"}, healthy: 1},
+		{name: "a strategic merge patch replaces the selector", patch: types.StrategicMergePatchType, data: `{"spec":{"selector":{"matchLabels":{"tier":"front"}}}}`,
+			want: front, healthy: 3},
+		{name: "a JSON patch replaces what it names", patch: types.JSONPatchType, data: `[{"op":"replace","path":"/spec/selector/matchLabels","value":{"tier":"front"}}]`,
+			want: front, healthy: 3},
+		{name: "applying replaces the selector", patch: types.ApplyPatchType,
+			data:    `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"budget"},"spec":{"selector":{"matchLabels":{"tier":"front"}}}}`,
+			options: metav1.PatchOptions{FieldManager: "test", Force: new(true)}, want: front, healthy: 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			budgets := c.env.Client.PolicyV1().PodDisruptionBudgets(c.ns)
+			c.budget(web("1", ""))
+			c.waitStatus(1, 2, 1, 2)
+			patched, err := budgets.Patch(t.Context(), "budget", tc.patch, []byte(tc.data), tc.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, patched.Spec.Selector.MatchLabels); diff != "" {
+				t.Errorf("selector (-want +got):\n%s", diff)
+			}
+			c.waitStatus(tc.healthy-1, tc.healthy, 1, tc.healthy)
+			if err := budgets.Delete(t.Context(), "budget", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 func TestScaleSubresource(t *testing.T) {
 	c := start(t)
 	kind := framework.CustomKind{Group: "scale.kcm.example.com", Plural: "herds", Kind: "Herd", Scalable: true}
