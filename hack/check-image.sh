@@ -15,8 +15,7 @@ source "$KCM_ROOT/hack/lib/image.sh"
 kcm::require_go
 
 if [ $# -gt 1 ] || [[ ${1:-} == -* ]]; then
-  echo "usage: hack/check-image.sh [LAYOUT]" >&2
-  exit 1
+  kcm::fail "usage: hack/check-image.sh [LAYOUT]"
 fi
 layout=${1:-$KCM_ROOT/_output/image/image.oci}
 architectures=${KCM_ARCHITECTURES:-amd64 arm64}

@@ -18,10 +18,7 @@ cd "$KCM_ROOT"
 for how in "$@"; do
   case $how in
     go | bazel) ;;
-    *)
-      echo "error: hack/check-reproducible.sh: \"$how\" is neither go nor bazel" >&2
-      exit 1
-      ;;
+    *) kcm::fail "\"$how\" is neither go nor bazel" ;;
   esac
 done
 

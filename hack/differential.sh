@@ -17,8 +17,7 @@ cd "$KCM_ROOT"
 run=TestDifferential
 for name in "$@"; do
   if [ ! -f "test/scenarios/$name.yaml" ]; then
-    echo "error: hack/differential.sh: there is no test/scenarios/$name.yaml" >&2
-    exit 1
+    kcm::fail "there is no test/scenarios/$name.yaml"
   fi
 done
 if [ $# -gt 0 ]; then

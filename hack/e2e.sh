@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
       exit 0
       ;;
     --kubeconfig | --kcm | --kcm-arg | --label-filter)
-      [ $# -ge 2 ] || { echo "error: hack/e2e.sh: $1 needs a value" >&2 && exit 1; }
+      [ $# -ge 2 ] || kcm::fail "$1 needs a value"
       case $1 in
         --kubeconfig) kubeconfig=$2 ;;
         --kcm | --kcm-arg) up_flags+=("$1=$2") ;;
@@ -48,8 +48,8 @@ while [ $# -gt 0 ]; do
   shift
 done
 if [ -n "$kubeconfig" ]; then
-  [ ${#up_flags[@]} = 0 ] || { echo "error: hack/e2e.sh: --kcm and --kcm-arg are for the local cluster, and --kubeconfig names another" >&2 && exit 1; }
-  [ -r "$kubeconfig" ] || { echo "error: hack/e2e.sh: --kubeconfig: $kubeconfig cannot be read" >&2 && exit 1; }
+  [ ${#up_flags[@]} = 0 ] || kcm::fail "--kcm and --kcm-arg are for the local cluster, and --kubeconfig names another"
+  [ -r "$kubeconfig" ] || kcm::fail "--kubeconfig: $kubeconfig cannot be read"
   kubeconfig=$(realpath "$kubeconfig")
 fi
 

@@ -15,23 +15,18 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
 kcm::require_go
 cd "$KCM_ROOT"
 
-fail() {
-  echo "error: hack/kind-up.sh: $*" >&2
-  exit 1
-}
-
 case ${1:-} in
   -h | --help)
     sed -n '/^# Makes/,/^$/{s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}"
     exit 0
     ;;
 esac
-[ $# -le 1 ] || fail "\"$2\" is one argument too many: usage is hack/kind-up.sh [NAME]"
+[ $# -le 1 ] || kcm::fail "\"$2\" is one argument too many: usage is hack/kind-up.sh [NAME]"
 name=${1:-kcm}
-[[ $name =~ ^[a-z0-9][a-z0-9.-]*$ ]] || fail "NAME \"$name\": allowed are lower-case letters, digits, \"-\" and \".\""
-command -v docker >/dev/null || fail "there is no docker here, and kind needs a container engine: use make up, which needs none"
-docker info >/dev/null 2>&1 || fail "docker does not reach its engine (docker info): start it, or use make up, which needs none"
-command -v kind >/dev/null || fail "there is no kind here: install it (go install sigs.k8s.io/kind@latest), or use make up"
+[[ $name =~ ^[a-z0-9][a-z0-9.-]*$ ]] || kcm::fail "NAME \"$name\": allowed are lower-case letters, digits, \"-\" and \".\""
+command -v docker >/dev/null || kcm::fail "there is no docker here, and kind needs a container engine: use make up, which needs none"
+docker info >/dev/null 2>&1 || kcm::fail "docker does not reach its engine (docker info): start it, or use make up, which needs none"
+command -v kind >/dev/null || kcm::fail "there is no kind here: install it (go install sigs.k8s.io/kind@latest), or use make up"
 
 if kind get clusters 2>/dev/null | grep -qx "$name"; then
   echo "the cluster $name exists: its controller manager gets this checkout's image" >&2
@@ -44,7 +39,7 @@ architecture=$(docker exec "$node" uname -m)
 case $architecture in
   x86_64) architecture=amd64 ;;
   aarch64) architecture=arm64 ;;
-  *) fail "the node is of architecture $architecture, and images are for amd64 and arm64" ;;
+  *) kcm::fail "the node is of architecture $architecture, and images are for amd64 and arm64" ;;
 esac
 
 # NAME:TAG@DIGEST
@@ -70,4 +65,4 @@ for _ in $(seq 120); do
   sleep 1
 done
 "${kubectl[@]}" describe pod "kube-controller-manager-$node" >&2 || true
-fail "the controller manager is \"$running\" after two minutes, want \"$image true\": see above"
+kcm::fail "the controller manager is \"$running\" after two minutes, want \"$image true\": see above"

@@ -15,8 +15,7 @@ source "$KCM_ROOT/hack/lib/image.sh"
 kcm::require_go
 
 if [ $# -lt 1 ] || [ $# -gt 2 ] || [[ ${1:-} == -* ]]; then
-  echo "usage: hack/push-image.sh REGISTRY[/PATH] [LAYOUT]" >&2
-  exit 1
+  kcm::fail "usage: hack/push-image.sh REGISTRY[/PATH] [LAYOUT]"
 fi
 layout=${2:-}
 if [ -z "$layout" ]; then

@@ -16,22 +16,17 @@ source "$KCM_ROOT/hack/lib/image.sh"
 kcm::require_go
 cd "$KCM_ROOT"
 
-fail() {
-  echo "error: hack/release.sh: $*" >&2
-  exit 1
-}
-
-[ $# = 1 ] && [[ $1 != -* ]] || fail "usage: hack/release.sh VERSION"
+[ $# = 1 ] && [[ $1 != -* ]] || kcm::fail "usage: hack/release.sh VERSION"
 kcm::version
 minor="v$KCM_GIT_MAJOR.$KCM_GIT_MINOR"
 number='(0|[1-9][0-9]*)'
 identifiers='[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*'
-[[ $1 =~ ^v$number\.$number\.$number(-$identifiers)?(\+$identifiers)?$ ]] || fail "VERSION \"$1\" is no semantic version such as $minor.0-kcm.1"
+[[ $1 =~ ^v$number\.$number\.$number(-$identifiers)?(\+$identifiers)?$ ]] || kcm::fail "VERSION \"$1\" is no semantic version such as $minor.0-kcm.1"
 # Kubernetes' own tools compare it with the API server's.
-[[ $1 == "$minor."* ]] || fail "VERSION \"$1\": the libraries are those of Kubernetes $minor, want $minor.x"
-[ -n "$KCM_GIT_COMMIT" ] || fail "this is no git checkout"
+[[ $1 == "$minor."* ]] || kcm::fail "VERSION \"$1\": the libraries are those of Kubernetes $minor, want $minor.x"
+[ -n "$KCM_GIT_COMMIT" ] || kcm::fail "this is no git checkout"
 if [ "$KCM_GIT_TREE_STATE" != clean ] && [ -z "${KCM_ALLOW_DIRTY:-}" ]; then
-  fail "the checkout has changes (git status): commit them, or set KCM_ALLOW_DIRTY=1"
+  kcm::fail "the checkout has changes (git status): commit them, or set KCM_ALLOW_DIRTY=1"
 fi
 
 export KCM_VERSION=$1

@@ -24,10 +24,7 @@ case ${1:-} in
     exit 0
     ;;
   -* | "") ;;
-  *)
-    echo "error: hack/test.sh: \"$1\" is none of unit, integration, all, nor a flag of go test" >&2
-    exit 1
-    ;;
+  *) kcm::fail "\"$1\" is none of unit, integration, all, nor a flag of go test" ;;
 esac
 
 # Two packages at a time: an integration test has an etcd and an API server beside it.

@@ -15,10 +15,7 @@ cd "$KCM_ROOT"
 
 case ${1:-} in
   "" | --query) ;;
-  *)
-    echo "error: hack/verify-bazel.sh: \"$1\" is not --query" >&2
-    exit 1
-    ;;
+  *) kcm::fail "\"$1\" is not --query" ;;
 esac
 
 # verify_files compares the files with those that are written anew in a copy.

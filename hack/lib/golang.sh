@@ -6,6 +6,12 @@
 
 KCM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
+# kcm::fail MESSAGE ends the script with one line.
+kcm::fail() {
+  echo "error: hack/${0##*hack/}: $*" >&2
+  exit 1
+}
+
 # kcm::share_build_cache makes checks and tests compile as the binaries are compiled, peers included: static, without
 # paths of this machine. Packages are then built once for all of them, which halves the time of a first run.
 kcm::share_build_cache() {
