@@ -19,6 +19,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
 source "$KCM_ROOT/hack/lib/image.sh"
+kcm::arguments 0 1 "[FOLDER]" "$@"
 kcm::require_go
 
 folder=$(realpath -m "${1:-$KCM_ROOT/_output/image}")

@@ -9,6 +9,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
 source "$KCM_ROOT/hack/lib/version.sh"
+kcm::arguments 0 1 "[output]" "$@"
 kcm::require_go
 
 output=${1:-$KCM_ROOT/_output/bin/kube-controller-manager}

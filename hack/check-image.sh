@@ -12,11 +12,9 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
 source "$KCM_ROOT/hack/lib/image.sh"
+kcm::arguments 0 1 "[LAYOUT]" "$@"
 kcm::require_go
 
-if [ $# -gt 1 ] || [[ ${1:-} == -* ]]; then
-  kcm::fail "usage: hack/check-image.sh [LAYOUT]"
-fi
 layout=${1:-$KCM_ROOT/_output/image/image.oci}
 architectures=${KCM_ARCHITECTURES:-amd64 arm64}
 kcm::image check --architectures "${architectures// /,}" "$layout"

@@ -12,6 +12,7 @@
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::help "$@"
 kcm::require_go
 cd "$KCM_ROOT"
 

@@ -10,6 +10,7 @@
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::help "$@"
 kcm::require_go
 kcm::share_build_cache
 cd "$KCM_ROOT"

@@ -17,6 +17,7 @@
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::help "$@"
 kcm::require_go
 # The suite is compiled as the local cluster's programs are.
 kcm::share_build_cache
@@ -27,10 +28,6 @@ up_flags=()
 test_flags=()
 while [ $# -gt 0 ]; do
   case $1 in
-    -h | --help)
-      sed -n '/^# Runs/,/^$/{s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}"
-      exit 0
-      ;;
     --kubeconfig | --kcm | --kcm-arg | --label-filter)
       [ $# -ge 2 ] || kcm::fail "$1 needs a value"
       case $1 in

@@ -12,18 +12,12 @@
 # but for mmdebstrap, which is installed when it is missing. To remove it all, remove the folder.
 
 set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-
-fail() {
-  echo "error: $*" >&2
-  exit 1
-}
-
-[ $# = 1 ] || fail "usage: hack/install-bazel.sh FOLDER"
+source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::arguments 1 1 FOLDER "$@"
 folder=$(realpath -m "$1")
 rootfs=$folder/rootfs
 suite=${KCM_BAZEL_SUITE:-forky}
-want=$(cat "$root/.bazelversion")
+want=$(cat "$KCM_ROOT/.bazelversion")
 
 # wrapper prints the program that enters the root file system.
 wrapper() {
@@ -69,7 +63,7 @@ install_rootfs() {
   # The mirror that this machine's own apt uses, and how it reaches it.
   # shellcheck disable=SC2016
   mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep '/debian/*$' | head -n 1)
-  [ -n "$mirror" ] || fail "apt knows no Debian mirror: install Bazelisk instead (https://github.com/bazelbuild/bazelisk)"
+  [ -n "$mirror" ] || kcm::fail "apt knows no Debian mirror: install Bazelisk instead (https://github.com/bazelbuild/bazelisk)"
   if ! command -v mmdebstrap >/dev/null; then
     apt-get update -qq
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mmdebstrap
@@ -101,7 +95,7 @@ EOF2
 
 if [ ! -x "$rootfs/usr/bin/bazel" ]; then
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-    fail "no bazelisk and no bazel in PATH: install Bazelisk (https://github.com/bazelbuild/bazelisk)"
+    kcm::fail "no bazelisk and no bazel in PATH: install Bazelisk (https://github.com/bazelbuild/bazelisk)"
   fi
   mkdir -p "$folder"
   # One at a time; the second finds the first one's work.
@@ -122,7 +116,7 @@ if [ ! -x "$rootfs/usr/bin/bazel" ]; then
   set -e
   if [ $status != 0 ]; then
     tail -n 5 "$log" >&2
-    fail "setting up Bazel failed, see $log; or install Bazelisk (https://github.com/bazelbuild/bazelisk)"
+    kcm::fail "setting up Bazel failed, see $log; or install Bazelisk (https://github.com/bazelbuild/bazelisk)"
   fi
   echo "… Bazel done in $((SECONDS - started))s" >&2
 fi
@@ -132,7 +126,7 @@ wrapper >"$folder/bin/.bazel.$$"
 chmod 755 "$folder/bin/.bazel.$$"
 mv "$folder/bin/.bazel.$$" "$folder/bin/bazel"
 if ! got=$("$folder/bin/bazel" --version); then
-  fail "Bazel in $rootfs does not start: mounting needs a privileged container"
+  kcm::fail "Bazel in $rootfs does not start: mounting needs a privileged container"
 fi
 if [ "$got" != "bazel $want" ]; then
   echo "warning: Debian's $suite has $got, and .bazelversion says $want" >&2

@@ -12,16 +12,10 @@
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::arguments 0 1 "[NAME]" "$@"
 kcm::require_go
 cd "$KCM_ROOT"
 
-case ${1:-} in
-  -h | --help)
-    sed -n '/^# Makes/,/^$/{s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}"
-    exit 0
-    ;;
-esac
-[ $# -le 1 ] || kcm::fail "\"$2\" is one argument too many: usage is hack/kind-up.sh [NAME]"
 name=${1:-kcm}
 [[ $name =~ ^[a-z0-9][a-z0-9.-]*$ ]] || kcm::fail "NAME \"$name\": allowed are lower-case letters, digits, \"-\" and \".\""
 command -v docker >/dev/null || kcm::fail "there is no docker here, and kind needs a container engine: use make up, which needs none"

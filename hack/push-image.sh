@@ -12,11 +12,9 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
 source "$KCM_ROOT/hack/lib/image.sh"
+kcm::arguments 1 2 "REGISTRY[/PATH] [LAYOUT]" "$@"
 kcm::require_go
 
-if [ $# -lt 1 ] || [ $# -gt 2 ] || [[ ${1:-} == -* ]]; then
-  kcm::fail "usage: hack/push-image.sh REGISTRY[/PATH] [LAYOUT]"
-fi
 layout=${2:-}
 if [ -z "$layout" ]; then
   "$KCM_ROOT/hack/build-image.sh" >&2

@@ -13,10 +13,10 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
 source "$KCM_ROOT/hack/lib/version.sh"
 source "$KCM_ROOT/hack/lib/image.sh"
+kcm::arguments 1 1 VERSION "$@"
 kcm::require_go
 cd "$KCM_ROOT"
 
-[ $# = 1 ] && [[ $1 != -* ]] || kcm::fail "usage: hack/release.sh VERSION"
 kcm::version
 minor="v$KCM_GIT_MAJOR.$KCM_GIT_MINOR"
 number='(0|[1-9][0-9]*)'

@@ -13,16 +13,13 @@
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::help "$@"
 kcm::require_go
 cd "$KCM_ROOT"
 
 what=all
 case ${1:-} in
   unit | integration | all) what=$1 && shift ;;
-  -h | --help)
-    sed -n '/^# Runs/,/^$/{s/^#$//;s/^# //;p;}' "${BASH_SOURCE[0]}"
-    exit 0
-    ;;
   -* | "") ;;
   *) kcm::fail "\"$1\" is none of unit, integration, all, nor a flag of go test" ;;
 esac

@@ -8,6 +8,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
 source "$KCM_ROOT/hack/lib/bazel.sh"
+kcm::arguments 0 0 "" "$@"
 kcm::require_go
 
 # In a copy: files that git ignores, say those of failed tests in testdata, have no part in it.

@@ -10,6 +10,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
 source "$KCM_ROOT/hack/lib/bazel.sh"
+kcm::help "$@"
 kcm::require_go
 cd "$KCM_ROOT"
 

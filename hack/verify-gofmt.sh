@@ -6,6 +6,7 @@
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::arguments 0 0 "" "$@"
 kcm::require_go
 cd "$KCM_ROOT"
 

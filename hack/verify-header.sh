@@ -6,6 +6,7 @@
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::arguments 0 0 "" "$@"
 cd "$KCM_ROOT"
 
 missing=$(find $(kcm::source_folders) \( -name '*.go' -o -name '*.sh' \) -type f | while read -r file; do

@@ -5,9 +5,11 @@
 # Every script parses, and passes shellcheck where that is installed.
 
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::arguments 0 0 "" "$@"
+cd "$KCM_ROOT"
 
-scripts=$(find hack -name '*.sh' -type f)
+scripts=$(git ls-files --cached --others --exclude-standard '*.sh' .ci/run)
 for script in $scripts; do
   bash -n "$script"
 done

@@ -7,6 +7,7 @@
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::arguments 0 0 "" "$@"
 kcm::require_go
 kcm::share_build_cache
 cd "$KCM_ROOT"

@@ -5,7 +5,9 @@
 # Runs every hack/verify-*.sh and says at the end which failed.
 
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source "$(dirname "${BASH_SOURCE[0]}")/lib/golang.sh"
+kcm::arguments 0 0 "" "$@"
+cd "$KCM_ROOT"
 
 failed=()
 for script in hack/verify-*.sh; do

@@ -12,6 +12,31 @@ kcm::fail() {
   exit 1
 }
 
+# kcm::arguments FEWEST MOST USAGE ARGUMENT... ends the script unless it was called with so many arguments, none of them
+# a flag: with one line, or with what stands at the script's top when that is asked for.
+kcm::arguments() {
+  local fewest=$1 most=$2 usage=$3 argument
+  shift 3
+  kcm::help "$@"
+  for argument in "$@"; do
+    [[ $argument != -* ]] || most=-1
+  done
+  if [ $# -lt "$fewest" ] || [ $# -gt "$most" ]; then
+    echo "error: usage: hack/${0##*hack/}${usage:+ $usage}" >&2
+    exit 1
+  fi
+}
+
+# kcm::help ARGUMENT... prints what stands at the script's top, and ends it, if the first argument is --help or -h.
+kcm::help() {
+  case ${1:-} in
+    -h | --help)
+      sed -n '5,/^$/{s/^#$//;s/^# //;p;}' "$0"
+      exit 0
+      ;;
+  esac
+}
+
 # kcm::share_build_cache makes checks and tests compile as the binaries are compiled, peers included: static, without
 # paths of this machine. Packages are then built once for all of them, which halves the time of a first run.
 kcm::share_build_cache() {

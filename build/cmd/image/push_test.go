@@ -113,10 +113,14 @@ func TestPushScript(t *testing.T) {
 	}
 	expectPushed(t, string(output), registry+"/kube-controller-manager", digest)
 
-	for _, args := range [][]string{{}, {"--help"}, {registry, layout, "more"}} {
+	for _, args := range [][]string{{}, {"--force", layout}, {registry, layout, "more"}} {
 		output, err := exec.CommandContext(t.Context(), script, args...).CombinedOutput()
-		if err == nil || string(output) != "usage: hack/push-image.sh REGISTRY[/PATH] [LAYOUT]\n" {
+		if err == nil || string(output) != "error: usage: hack/push-image.sh REGISTRY[/PATH] [LAYOUT]\n" {
 			t.Errorf("%q: %v, %q; want an error and one line of usage", args, err, output)
 		}
+	}
+	help, err := exec.CommandContext(t.Context(), script, "--help").Output()
+	if err != nil || !strings.HasPrefix(string(help), "Pushes the image to a registry") {
+		t.Errorf("--help: %v, %q; want what stands at the script's top", err, help)
 	}
 }
