@@ -16,11 +16,13 @@ import (
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// CustomKind describes a namespaced kind of a test's own, in version v1, whose objects may hold anything.
+// CustomKind describes a kind of a test's own, in version v1, whose objects may hold anything.
 type CustomKind struct {
 	Group, Plural, Kind string
 	// Scalable adds the scale sub-resource, on spec.replicas, status.replicas and status.selector.
 	Scalable bool
+	// ClusterScoped ones are in no namespace.
+	ClusterScoped bool
 }
 
 // Resource returns the kind's resource.
@@ -44,11 +46,15 @@ func (k CustomKind) definition() *unstructured.Unstructured {
 			"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector",
 		}}
 	}
+	scope := "Namespaced"
+	if k.ClusterScoped {
+		scope = "Cluster"
+	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": k.Plural + "." + k.Group},
 		"spec": map[string]any{
-			"group": k.Group, "scope": "Namespaced",
+			"group": k.Group, "scope": scope,
 			"names":    map[string]any{"plural": k.Plural, "kind": k.Kind, "listKind": k.Kind + "List"},
 			"versions": []any{version},
 		},
