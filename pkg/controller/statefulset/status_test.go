@@ -25,6 +25,15 @@ func TestNewStatus(t *testing.T) {
 	}
 }
 
+// A Pod that the API server has not put in a phase does not count yet.
+func TestPodWithoutPhaseDoesNotCount(t *testing.T) {
+	s := stateOf(t, newSet(2), 0, "R R")
+	s.replicas[1].pod.Status = v1.PodStatus{}
+	if got := newStatus(s, nil, 0); got.Replicas != 1 || got.UpdatedReplicas != 1 {
+		t.Errorf("status %+v", got)
+	}
+}
+
 func TestCompleteUpdate(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -38,6 +47,7 @@ func TestCompleteUpdate(t *testing.T) {
 		{"not all ready", newSet(2), "R U", "current"},
 		{"not all there", newSet(2), "R", "current"},
 		{"too many", newSet(2), "R R R", "current"},
+		{"too many, one of them old and not ready", newSet(2), "R R u", "current"},
 		{"one goes", newSet(2), "R G", "current"},
 		{"none wanted", newSet(0), "", "update"},
 		{"partition, all updated by hand", newSet(2, partitioned(1)), "R R", "update"},
