@@ -132,7 +132,7 @@ func (s *syncer) track(ctx context.Context, state *state, c *census, t *tracking
 	}
 	job := s.job
 	// A status that nothing waits for is stored together with the end.
-	final, ends := t.conclude(state, c, nil)
+	final, ends := t.conclude(state, c, s.untrackedLater(t))
 	if !ends && !equality.Semantic.DeepEqual(job.Status, t.status) {
 		written, err := s.updateStatus(ctx, job, t.status)
 		if err != nil {
@@ -156,6 +156,21 @@ func (s *syncer) track(ctx context.Context, state *state, c *census, t *tracking
 		return s.finish(ctx, job, t, final, false)
 	}
 	return false, nil
+}
+
+// untrackedLater returns the Pods of a Job that ends which may have their finalizer until after
+// the end. They are none, unless other Jobs wait for a sync: those go on first, and jobUpdated
+// leaves these Pods to the orphans. A finished Job counts no Pod any more, so that none of its
+// Pods is counted twice.
+func (s *syncer) untrackedLater(t *tracking) map[types.UID]bool {
+	if t.verdict == nil || !s.behind() {
+		return nil
+	}
+	later := make(map[types.UID]bool, len(t.untrack))
+	for _, pod := range t.untrack {
+		later[pod.UID] = true
+	}
+	return later
 }
 
 // finish stores the status of the ended Job. With news, what t counts is in no status yet.

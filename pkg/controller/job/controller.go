@@ -66,6 +66,7 @@ type Controller struct {
 	client     clientset.Interface
 	jobs       batchlisters.JobLister
 	pods       corelisters.PodLister
+	jobIndexer cache.Indexer
 	podIndexer cache.Indexer
 	synced     []cache.InformerSynced
 
@@ -100,15 +101,16 @@ func newController(ctx context.Context, kubeClient clientset.Interface, podInfor
 	if err := controller.AddPodControllerIndexer(podInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("indexing pods by their controller: %w", err)
 	}
-	podIndexer := podInformer.Informer().GetIndexer()
+	jobIndexer, podIndexer := jobInformer.Informer().GetIndexer(), podInformer.Informer().GetIndexer()
 	c := &Controller{
 		client:     kubeClient,
 		jobs:       jobInformer.Lister(),
 		pods:       podInformer.Lister(),
+		jobIndexer: jobIndexer,
 		podIndexer: podIndexer,
 		guard: consistency.NewGuard(map[schema.GroupResource]consistency.Reader{
 			v1.Resource("pods"):    podIndexer,
-			batch.Resource("jobs"): jobInformer.Informer().GetIndexer(),
+			batch.Resource("jobs"): jobIndexer,
 		}, consistency.WithClock(clock)),
 		memory:         newMemory(),
 		gone:           lru.New(goneOwners),

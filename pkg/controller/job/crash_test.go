@@ -40,8 +40,8 @@ func (w *world) finishOne(fails func(int) bool) func() {
 }
 
 // TestCrashAfterEachWrite kills the controller after each single write of a Job's life. The
-// one after it finds caches that know everything, or a cache of Pods that is older than
-// that of Jobs, as a standby's may be.
+// one after it finds caches that know everything, or a cache of Pods or of Jobs that is older
+// than the other, as a standby's may be. All of that where no other Job waits, and where others do.
 func TestCrashAfterEachWrite(t *testing.T) {
 	secondFails := func(n int) bool { return n == 1 }
 	for _, tc := range []struct {
@@ -55,26 +55,38 @@ func TestCrashAfterEachWrite(t *testing.T) {
 		{"back-off per index", newJob(2, 3, indexed, perIndex(1), backoffLimit(100)), 3, 1, batch.JobComplete},
 		{"fails", newJob(2, 3, backoffLimit(0)), 1, 2, batch.JobFailed},
 	} {
-		for _, stale := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/stale=%v", tc.name, stale), func(t *testing.T) {
-				w := newWorld(t, tc.job)
-				defer func() { w.stop() }()
-				w.settle("work", 60, w.finishOne(secondFails))
-				all := len(w.writes)
-				t.Logf("%d writes: %v", all, w.writes)
-				for k := 1; k <= all; k++ {
-					w := newWorld(t, tc.job)
-					w.runCrash(k, stale, secondFails)
-					w.checkEnd(t, fmt.Sprintf("killed after write %d", k), tc.succeeded, tc.failed, tc.end)
-					w.stop()
-				}
-			})
+		for _, stale := range []string{"nothing", "pods", "jobs"} {
+			for _, busy := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/stale=%s/busy=%v", tc.name, stale, busy), func(t *testing.T) {
+					w := newWorld(t)
+					defer func() { w.stop() }()
+					w.start(tc.job, busy)
+					w.settle("work", 60, w.finishOne(secondFails))
+					all := len(w.writes)
+					t.Logf("%d writes: %v", all, w.writes)
+					for k := 1; k <= all; k++ {
+						w := newWorld(t)
+						w.start(tc.job, busy)
+						w.runCrash(k, stale, secondFails)
+						w.checkEnd(t, fmt.Sprintf("killed after write %d", k), tc.succeeded, tc.failed, tc.end)
+						w.stop()
+					}
+				})
+			}
 		}
 	}
 }
 
+// start gives a world its Job.
+func (w *world) start(job *batch.Job, busy bool) {
+	w.Helper()
+	w.busy = busy
+	w.putJob(job.DeepCopy())
+	w.restart()
+}
+
 // runCrash runs the Job with a controller that dies after k writes, and then with another.
-func (w *world) runCrash(k int, stale bool, fails func(int) bool) {
+func (w *world) runCrash(k int, stale string, fails func(int) bool) {
 	w.Helper()
 	w.dieAfter = k
 	kubelet := w.finishOne(fails)
@@ -90,13 +102,15 @@ func (w *world) runCrash(k int, stale bool, fails func(int) bool) {
 			w.clock.Step(20 * time.Second)
 		}
 	}
-	if stale {
-		w.restartBehind(max(len(w.log)-4, 0))
-		_ = w.syncJob("work")
-		w.mustBeRight()
-	} else {
-		w.restart()
+	behind := map[string]int{stale: max(len(w.log)-4, 0)}
+	for _, cache := range []string{"pods", "jobs"} {
+		if cache != stale {
+			behind[cache] = len(w.log)
+		}
 	}
+	w.restartBehind(behind["jobs"], behind["pods"])
+	_ = w.syncJob("work")
+	w.mustBeRight()
 	w.settle("work", 60, kubelet)
 }
 
@@ -181,7 +195,8 @@ func (w *world) randomStep(t *rapid.T) {
 		w.dieAfter = len(w.writes) + rapid.IntRange(1, 6).Draw(t, "dieAfter")
 		w.showAll()
 		_ = w.syncJob("work")
-		w.restartBehind(rapid.IntRange(0, len(w.log)).Draw(t, "podsBehind"))
+		w.busy = rapid.Bool().Draw(t, "busy")
+		w.restartBehind(rapid.IntRange(0, len(w.log)).Draw(t, "jobsBehind"), rapid.IntRange(0, len(w.log)).Draw(t, "podsBehind"))
 	case 9:
 		w.showAll() // no cache is that late: the guard does not wait for ever
 		w.clock.Step(time.Duration(rapid.IntRange(1, 700).Draw(t, "seconds")) * time.Second)

@@ -34,10 +34,9 @@ func (c *Controller) jobUpdated(old, cur *batch.Job) {
 	}
 	switch {
 	case jobutil.IsJobFinished(cur):
-		// Its sync has nothing to do any more. Pods that came late lose their finalizer, once
-		// the cache shows that the others have lost it.
+		// Its sync has nothing to do any more. Pods that still have the finalizer lose it.
 		c.memory.forget(nameOf(cur), cur.UID)
-		c.orphans.AddAfter(podsOfJob(cur), SyncJobBatchPeriod)
+		c.orphans.Add(podsOfJob(cur))
 	case old.Generation == cur.Generation:
 		c.worker.AddAfter(cache.MetaObjectToName(cur), SyncJobBatchPeriod)
 	default:

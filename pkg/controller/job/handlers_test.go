@@ -59,7 +59,7 @@ func TestJobHandlers(t *testing.T) {
 		{"in the initial list", func(w *world) { w.jobAdded(newJob(1, 1), true) }, 1, 0, 0},
 		{"spec changed", func(w *world) { w.jobUpdated(newJob(1, 1), changed) }, 1, 0, 0},
 		{"status changed", func(w *world) { w.jobUpdated(newJob(1, 1), newJob(1, 1)) }, 0, 1, 0},
-		{"finished", func(w *world) { w.jobUpdated(newJob(1, 1), finished) }, 0, 0, 0},
+		{"finished", func(w *world) { w.jobUpdated(newJob(1, 1), finished) }, 0, 0, 1},
 		{"deleted", func(w *world) { w.jobDeleted(newJob(1, 1)) }, 0, 0, 1},
 		{"managed by another", func(w *world) { w.jobAdded(external, false) }, 0, 0, 0},
 	} {
@@ -193,6 +193,32 @@ func TestNoSecondPatchAfterTheEnd(t *testing.T) {
 	}
 }
 
+// The Pods of a Job that goes on, or that another controller has finished, are not let go.
+func TestPodsThatMayBeCounted(t *testing.T) {
+	for _, job := range []*batch.Job{newJob(1, 1), newJob(1, 1, withCondition(batch.JobComplete, v1.ConditionTrue, "", ""), func(job *batch.Job) { job.Spec.ManagedBy = new("example.com/other") })} {
+		w := testWorld(t, job, newPod("a", v1.PodSucceeded))
+		if err := w.syncOrphan(t.Context(), podsOfJob(w.jobs["work"])); err != nil || !isTracked(w.pods["a"]) {
+			t.Errorf("conditions %v: finalizers %v (%v)", job.Status.Conditions, w.pods["a"].Finalizers, err)
+		}
+	}
+}
+
+// The Pods of a Job that has ended are patched once, however often the Job is looked at.
+func TestNoSecondPatchOfPodsLetGo(t *testing.T) {
+	w := testWorld(t, newJob(1, 1, withCondition(batch.JobComplete, v1.ConditionTrue, "", "")), newPod("a", v1.PodSucceeded))
+	key := podsOfJob(w.jobs["work"])
+	if err := w.syncOrphan(t.Context(), key); err != nil || isTracked(w.pods["a"]) {
+		t.Fatalf("finalizers %v (%v)", w.pods["a"].Finalizers, err)
+	}
+	w.client.ClearActions()
+	_ = w.syncOrphan(t.Context(), key)
+	w.showAll()
+	_ = w.syncOrphan(t.Context(), key)
+	if actions := w.client.Actions(); len(actions) != 0 {
+		t.Errorf("requests %v", actions)
+	}
+}
+
 func TestOrphansOfADeletedJob(t *testing.T) {
 	w := testWorld(t, newJob(1, 1), newPod("a", v1.PodSucceeded), newPod("b", v1.PodRunning), newPod("c", v1.PodFailed, untracked))
 	_ = w.jobIndexer.Delete(w.jobs["work"])
@@ -212,8 +238,12 @@ func TestOrphansOfADeletedJob(t *testing.T) {
 	}
 	// The one that failed is tried again after the back-off, alone.
 	w.fail = nil
+	w.showAll()
 	for until := time.Now().Add(30 * time.Second); w.orphans.Len() == 0 && time.Now().Before(until); time.Sleep(time.Millisecond) {
 		w.clock.Step(DefaultJobApiBackOff)
+	}
+	if w.orphans.Len() != 1 {
+		t.Fatalf("%d Pods are tried again", w.orphans.Len())
 	}
 	w.orphans.ProcessNextItem(t.Context())
 	if got := w.podNames(isTracked); len(got) != 0 {

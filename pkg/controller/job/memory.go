@@ -37,6 +37,8 @@ type jobMemory struct {
 	uid types.UID
 	// backoff is the record as of the last sync; nil before the first one.
 	backoff *backoffRecord
+	// current: the cache of Jobs has shown the Job as the manager before this one has left it.
+	current bool
 	// trusted: the cache of Pods has seen all that was written before. From then on the guard
 	// sees to that.
 	trusted bool

@@ -6,6 +6,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"time"
 
 	batch "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
@@ -19,7 +20,12 @@ import (
 	"github.com/kcm-dev/kcm/pkg/controller"
 	"github.com/kcm-dev/kcm/pkg/controller/job/metrics"
 	jobutil "github.com/kcm-dev/kcm/pkg/controller/job/util"
+	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
+
+// maxUntrackDelay is how long after its Job's end a Pod may keep the finalizer because other Jobs
+// wait.
+const maxUntrackDelay = 30 * time.Second
 
 // orphanKey names one Pod that may have no Job, or all Pods of a Job that goes on no more.
 type orphanKey struct {
@@ -46,7 +52,7 @@ func podsOfJob(job *batch.Job) orphanKey {
 // that may adopt a Pod.
 func (c *Controller) syncOrphan(ctx context.Context, key orphanKey) error {
 	if key.job != "" {
-		return c.syncPodsOfJob(key)
+		return c.syncPodsOfJob(ctx, key)
 	}
 	pod, err := c.pods.Pods(key.namespace).Get(key.name)
 	if apierrors.IsNotFound(err) {
@@ -66,8 +72,7 @@ func (c *Controller) syncOrphan(ctx context.Context, key orphanKey) error {
 		return err
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		// The Job's last sync may have taken the finalizer off already.
-		if err := controller.EnsureReady(ctx, c.guard, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, metrics.StaleSyncSkips); err != nil {
+		if err := c.seesWritesOf(ctx, pod.Namespace, owner.Name); err != nil {
 			return err
 		}
 	}
@@ -77,18 +82,56 @@ func (c *Controller) syncOrphan(ctx context.Context, key orphanKey) error {
 	return nil
 }
 
-// syncPodsOfJob enqueues each Pod of the Job that still has the finalizer.
-func (c *Controller) syncPodsOfJob(key orphanKey) error {
-	pods, err := controller.FilterPodsByOwner(c.podIndexer, &metav1.ObjectMeta{Namespace: key.namespace, Name: key.name, UID: key.job}, controllerKind.Kind, false)
+// syncPodsOfJob takes the finalizer off all Pods of a Job that goes on no more; those that do not
+// lose it are tried again one by one. The Pods of a Job that has just finished, which nobody waits
+// for, give way to the Jobs that go on. One that is deleted meanwhile does not wait: podUpdated
+// enqueues it.
+func (c *Controller) syncPodsOfJob(ctx context.Context, key orphanKey) error {
+	if c.behind() && c.hasJustFinished(key) {
+		return worker.RequeueAfter(SyncJobBatchPeriod)
+	}
+	if err := c.seesWritesOf(ctx, key.namespace, key.name); err != nil {
+		return err
+	}
+	owned, err := controller.FilterPodsByOwner(c.podIndexer, &metav1.ObjectMeta{Namespace: key.namespace, Name: key.name, UID: key.job}, controllerKind.Kind, false)
 	if err != nil {
 		return err
 	}
-	for _, pod := range pods {
-		if isTracked(pod) {
-			c.orphans.Add(onePod(pod))
+	pods := controller.FilterPods(owned, isTracked)
+	if len(pods) == 0 {
+		return nil
+	}
+	if counted, err := c.mayBeCounted(ctx, pods[0]); err != nil || counted {
+		return err
+	}
+	control := c.podControl(func(pod *v1.Pod) {
+		c.guard.WroteAt(types.NamespacedName{Namespace: key.namespace, Name: key.name}, key.job, v1.Resource("pods"), pod.ResourceVersion)
+	})
+	for i, err := range inParallel(len(pods), func(i int) error { return c.removeFinalizer(ctx, control, pods[i]) }) {
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Could not remove the finalizer of a pod without job, will retry", "pod", klog.KObj(pods[i]))
+			c.orphans.AddRateLimited(onePod(pods[i]))
 		}
 	}
 	return nil
+}
+
+// seesWritesOf returns an error while the caches do not show what was written for the Job: its last
+// sync may have taken the finalizer off already.
+func (c *Controller) seesWritesOf(ctx context.Context, namespace, job string) error {
+	return controller.EnsureReady(ctx, c.guard, types.NamespacedName{Namespace: namespace, Name: job}, metrics.StaleSyncSkips)
+}
+
+// behind says whether Jobs wait for a worker.
+func (c *Controller) behind() bool { return c.worker.Len() > 0 }
+
+func (c *Controller) hasJustFinished(key orphanKey) bool {
+	job, err := c.jobs.Jobs(key.namespace).Get(key.name)
+	if err != nil || job.UID != key.job {
+		return false
+	}
+	finished, end := jobutil.FinishedCondition(job)
+	return finished && c.clock.Since(findCondition(job.Status.Conditions, end).LastTransitionTime.Time) < maxUntrackDelay
 }
 
 // mayBeCounted says whether somebody may still want to count the Pod: its Job, or another

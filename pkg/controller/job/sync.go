@@ -28,6 +28,10 @@ import (
 // moreRetry is when to go on with Pods that found no place among the uncounted ones.
 const moreRetry = 20 * time.Millisecond
 
+// oldJobRetry is when to look again whether the cache shows the Job as the manager before this
+// one has left it. Mostly the event that brings it enqueues the Job before.
+const oldJobRetry = 100 * time.Millisecond
+
 // sync brings one Job on.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if key.Namespace == "" || key.Name == "" {
@@ -105,6 +109,9 @@ func (s *syncer) metered(ctx context.Context) error {
 
 // run returns when to sync again although nothing failed; 0 when only an event needs that.
 func (s *syncer) run(ctx context.Context) (time.Duration, error) {
+	if wait, err := s.awaitJob(ctx); err != nil || wait > 0 {
+		return wait, err
+	}
 	all, wait, err := s.listPods(ctx)
 	if err != nil || wait > 0 {
 		return wait, err
@@ -141,6 +148,34 @@ func (s *syncer) run(ctx context.Context) (time.Duration, error) {
 		plan.waitFor(SyncJobBatchPeriod)
 	}
 	return plan.wait, nil
+}
+
+// awaitJob returns how long to wait because the Job may be older than what the manager before this
+// one has written: Pods that are counted in its newer status have lost the finalizer, and would be
+// missed, and replaced.
+func (s *syncer) awaitJob(ctx context.Context) (time.Duration, error) {
+	if s.memory.current {
+		return 0, nil
+	}
+	version, err := s.barrier.version(ctx, s.client)
+	if err != nil {
+		return 0, err
+	}
+	var newest *batch.Job
+	if consistency.Newer(version, s.jobIndexer.LastStoreSyncResourceVersion()) {
+		newest, err = s.client.BatchV1().Jobs(s.job.Namespace).Get(ctx, s.job.Name, metav1.GetOptions{})
+	} else {
+		// The cache may have come that far only after this sync has read from it.
+		newest, err = s.jobs.Jobs(s.job.Namespace).Get(s.job.Name)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return 0, fmt.Errorf("looking whether the cache shows the newest job: %w", err)
+	}
+	if err != nil || newest.ResourceVersion != s.job.ResourceVersion {
+		return oldJobRetry, nil
+	}
+	s.memory.current = true
+	return 0, nil
 }
 
 // listPods returns the Job's Pods and the orphans of its namespace, or how long to wait

@@ -108,6 +108,68 @@ func TestWritesOfALife(t *testing.T) {
 	}
 }
 
+// While other Jobs wait, one that ends is stored as ended at once, with all its Pods counted. They
+// lose the finalizer when nobody waits any more, and at the latest after maxUntrackDelay.
+func TestEndWhileOthersWait(t *testing.T) {
+	ended := func(t *testing.T) (*world, orphanKey) {
+		w := testWorld(t, newJob(2, 2))
+		w.mustSync()
+		for _, name := range w.podNames(alive) {
+			w.setPhase(name, v1.PodSucceeded)
+		}
+		w.worker.Add(cache.ObjectName{Namespace: "ns", Name: "other"})
+		w.mustSync()
+		w.mustBeRight()
+		if got := strings.Join(w.writes, ", "); got != "create pods, create pods, update jobs/status, update jobs/status" {
+			t.Errorf("writes %s", got)
+		}
+		if s := w.status(); !jobutil.IsJobSucceeded(w.jobs["work"]) || s.Succeeded != 2 || len(s.Conditions) != 2 {
+			t.Errorf("status %+v", s)
+		}
+		w.showAll()
+		return w, podsOfJob(w.jobs["work"])
+	}
+	letGo := func(t *testing.T, w *world, key orphanKey) {
+		t.Helper()
+		if err := w.syncOrphan(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		if tracked := w.podNames(isTracked); len(tracked) > 0 || w.status().Succeeded != 2 {
+			t.Errorf("%v have the finalizer, %d succeeded", tracked, w.status().Succeeded)
+		}
+	}
+	t.Run("others wait on", func(t *testing.T) {
+		w, key := ended(t)
+		w.clock.Step(maxUntrackDelay - time.Second)
+		if err := w.syncOrphan(t.Context(), key); err == nil || len(w.podNames(isTracked)) != 2 {
+			t.Errorf("only %v have the finalizer (%v)", w.podNames(isTracked), err)
+		}
+		w.clock.Step(time.Second)
+		letGo(t, w, key)
+	})
+	t.Run("nobody waits any more", func(t *testing.T) {
+		w, key := ended(t)
+		w.worker.ProcessNextItem(t.Context())
+		letGo(t, w, key)
+	})
+	t.Run("the Job is deleted", func(t *testing.T) {
+		w, key := ended(t)
+		_ = w.jobIndexer.Delete(w.jobs["work"])
+		w.jobDeleted(w.jobs["work"])
+		letGo(t, w, key)
+	})
+	t.Run("a Pod is deleted", func(t *testing.T) {
+		w, _ := ended(t)
+		pod := w.pods[w.podNames(isTracked)[0]]
+		going := pod.DeepCopy()
+		leaving(going)
+		w.podUpdated(pod, going)
+		if w.orphans.Len() != 1 {
+			t.Error("it waits with the others")
+		}
+	})
+}
+
 // What is counted in one sync is folded into the counts by the write that counts the next.
 func TestFoldingTakesNoWrite(t *testing.T) {
 	w := testWorld(t, newJob(3, 6))

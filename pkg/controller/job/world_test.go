@@ -51,6 +51,8 @@ type world struct {
 	// dieAfter, when not 0, is the number of writes of the controller after which it is dead:
 	// that write is carried out, its answer lost, and nothing is after it.
 	dieAfter int
+	// busy says that other Jobs wait for the controller.
+	busy bool
 	// fail, when not nil, may refuse a write of the controller.
 	fail  func(verb, resource, name string) error
 	wrong error // the first thing that was seen and must not be
@@ -95,10 +97,10 @@ func newWorld(t tester, jobs ...*batch.Job) *world {
 }
 
 // restart replaces the controller by a new one, whose caches have seen everything.
-func (w *world) restart() { w.Helper(); w.restartBehind(len(w.log)) }
+func (w *world) restart() { w.Helper(); w.restartBehind(len(w.log), len(w.log)) }
 
-// restartBehind is restart with a cache of Pods that has seen the log only up to an entry.
-func (w *world) restartBehind(podsShown int) {
+// restartBehind is restart with caches that have seen the log only up to an entry.
+func (w *world) restartBehind(jobsShown, podsShown int) {
 	w.Helper()
 	w.stop()
 	w.client = fake.NewClientset()
@@ -113,8 +115,12 @@ func (w *world) restartBehind(podsShown int) {
 	w.jobIndexer, w.podIndexer = factory.Batch().V1().Jobs().Informer().GetIndexer(), factory.Core().V1().Pods().Informer().GetIndexer()
 	w.dieAfter, w.shown = 0, [2]int{}
 	w.podIndexer.Bookmark("1")
-	w.show(ofJobs, len(w.log))
+	w.jobIndexer.Bookmark("1")
+	w.show(ofJobs, jobsShown)
 	w.show(ofPods, podsShown)
+	if w.busy {
+		w.worker.Add(cache.ObjectName{Namespace: "ns", Name: "other"})
+	}
 }
 
 // stop ends the goroutines of the controller's queues.
