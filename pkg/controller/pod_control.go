@@ -38,8 +38,9 @@ type PodControlInterface interface {
 	// CreatePodsWithGenerateName is CreatePods with another prefix for the name.
 	CreatePodsWithGenerateName(ctx context.Context, namespace string, template *v1.PodTemplateSpec, object runtime.Object, controllerRef *metav1.OwnerReference, generateName string) error
 	// DeletePodByUID deletes exactly this Pod: should another one have its name by now,
-	// that one stays and the error is NotFound. NotFound is returned as it is and without
-	// an event.
+	// that one stays and the error is Conflict. A Conflict may have another reason, so that
+	// it says nothing of whether the Pod is gone: the caller looks again. NotFound and
+	// Conflict are returned without an event.
 	DeletePodByUID(ctx context.Context, pod *v1.Pod, object runtime.Object) error
 	// DeletePod deletes whatever Pod has the name. It is for callers that know no more
 	// than the name; all others use DeletePodByUID.
@@ -108,10 +109,6 @@ func (r RealPodControl) DeletePod(ctx context.Context, namespace string, podID s
 
 func (r RealPodControl) deletePod(ctx context.Context, namespace, name string, options metav1.DeleteOptions, object runtime.Object) error {
 	err := r.KubeClient.CoreV1().Pods(namespace).Delete(ctx, name, options)
-	if apierrors.IsConflict(err) && options.Preconditions != nil {
-		// The only precondition is the UID: the Pod that was meant is gone.
-		err = apierrors.NewNotFound(v1.Resource("pods"), name)
-	}
 	switch {
 	case err == nil:
 		klog.FromContext(ctx).V(4).Info("Deleted a pod", "pod", klog.KRef(namespace, name))
@@ -120,6 +117,8 @@ func (r RealPodControl) deletePod(ctx context.Context, namespace, name string, o
 	case apierrors.IsNotFound(err):
 		klog.FromContext(ctx).V(4).Info("The pod to delete is gone already", "pod", klog.KRef(namespace, name))
 		return err
+	case apierrors.IsConflict(err) && options.Preconditions != nil:
+		return fmt.Errorf("deleting pod %s: %w", name, err)
 	default:
 		r.Recorder.Eventf(object, v1.EventTypeWarning, FailedDeletePodReason, "Error deleting: %v", err)
 		return fmt.Errorf("unable to delete pods: %w", err)

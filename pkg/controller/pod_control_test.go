@@ -160,7 +160,7 @@ func TestDeletePod(t *testing.T) {
 	}{
 		{"done", nil, false, "", "Normal SuccessfulDelete Deleted pod: a"},
 		{"gone already: told as it is, no event", missing, true, missing.Error(), ""},
-		{"another one has its name: the same", conflict, true, missing.Error(), ""},
+		{"another one has its name, or so: told, no event", conflict, false, "deleting pod a: " + conflict.Error(), ""},
 		{"refused", errors.New("no"), false, "unable to delete pods: no", "Warning FailedDelete Error deleting: no"},
 	}
 	for _, tc := range tests {

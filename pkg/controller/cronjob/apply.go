@@ -120,10 +120,14 @@ func (r *round) deleteJob(ctx context.Context, name string, uid types.UID) error
 	case err == nil:
 		r.events = append(r.events, jobDeleted(name))
 		return nil
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // a conflict: another Job has that name now
+	case apierrors.IsNotFound(err):
 		return nil
 	}
 	r.c.guard.DeleteFailed(r.key, uid)
+	if apierrors.IsConflict(err) {
+		// Another Job has that name now, or the API server had a reason of its own: the next round tells.
+		return fmt.Errorf("deleting job %s/%s: %w", r.key.Namespace, name, err)
+	}
 	r.events = append(r.events, jobNotDeleted(err))
 	return fmt.Errorf("deleting job %s/%s: %w", r.key.Namespace, name, err)
 }

@@ -373,6 +373,8 @@ func TestFailures(t *testing.T) {
 		{"the status fails", "update", "cronjobs", internal, "", "create " + job2 + ", status, status, SuccessfulCreate"},
 		{"a job cannot be replaced", "delete", "jobs", internal, batch.ReplaceConcurrent,
 			"delete " + job1 + " Background uid-" + job1 + ", delete " + job1 + " Background uid-" + job1 + ", create " + job2 + ", status, FailedDelete, SuccessfulDelete, SuccessfulCreate"},
+		{"a job is not replaced at first, with a conflict", "delete", "jobs", apierrors.NewConflict(batch.Resource("jobs"), job1, errors.New("not now")), batch.ReplaceConcurrent,
+			"delete " + job1 + " Background uid-" + job1 + ", delete " + job1 + " Background uid-" + job1 + ", create " + job2 + ", status, SuccessfulDelete, SuccessfulCreate"},
 		{"the job to be replaced is gone", "delete", "jobs", apierrors.NewNotFound(batch.Resource("jobs"), job1), batch.ReplaceConcurrent,
 			"delete " + job1 + " Background uid-" + job1 + ", create " + job2 + ", status, SuccessfulCreate"},
 	}

@@ -35,8 +35,8 @@ type Interface interface {
 	// UpdateControllerRevision gives a revision another number. It sends nothing when the
 	// revision has that number.
 	UpdateControllerRevision(ctx context.Context, revision *apps.ControllerRevision, newRevision int64) (*apps.ControllerRevision, error)
-	// DeleteControllerRevision deletes exactly this revision. NotFound also means that
-	// another one has its name.
+	// DeleteControllerRevision deletes exactly this revision. A Conflict is no proof that
+	// it is gone: another one may have its name, or the API server a reason of its own.
 	DeleteControllerRevision(ctx context.Context, revision *apps.ControllerRevision) error
 	// AdoptControllerRevision makes parent, which is of the given kind, the controller of
 	// an orphan.
@@ -138,12 +138,7 @@ func (h *realHistory) DeleteControllerRevision(ctx context.Context, revision *ap
 	if revision.UID != "" {
 		options.Preconditions = metav1.NewUIDPreconditions(string(revision.UID))
 	}
-	err := h.client.AppsV1().ControllerRevisions(revision.Namespace).Delete(ctx, revision.Name, options)
-	if apierrors.IsConflict(err) {
-		// The only precondition is the UID: the revision that was meant is gone.
-		return apierrors.NewNotFound(apps.Resource("controllerrevisions"), revision.Name)
-	}
-	return err
+	return h.client.AppsV1().ControllerRevisions(revision.Namespace).Delete(ctx, revision.Name, options)
 }
 
 func (h *realHistory) AdoptControllerRevision(ctx context.Context, parent metav1.Object, parentKind schema.GroupVersionKind, revision *apps.ControllerRevision) (*apps.ControllerRevision, error) {

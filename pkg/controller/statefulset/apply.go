@@ -146,10 +146,14 @@ func (s *syncer) removePod(ctx context.Context, replica *replica) error {
 	pod := replica.pod
 	s.guard.Deleting(s.name, s.set.UID, pod.UID)
 	err := s.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		// Gone already, or another one in its place: the UID is the only precondition.
+	if apierrors.IsNotFound(err) {
 		replica.going = true
 		return nil
+	}
+	if apierrors.IsConflict(err) {
+		// Another one has its name, or the API server had a reason of its own: the next sync tells.
+		s.guard.DeleteFailed(s.name, pod.UID)
+		return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
 	}
 	s.recordPod("Delete", pod.Name, err)
 	if err != nil {
