@@ -144,6 +144,20 @@ func TestHistoryIsTruncated(t *testing.T) {
 	}
 }
 
+// A revision that a Pod still has is kept, whatever the limit: a roll-out may have to go back to it.
+func TestRevisionOfAPodIsKept(t *testing.T) {
+	named := func(name string) *apps.ControllerRevision {
+		return &apps.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	r := &revisions{all: []*apps.ControllerRevision{named("1"), named("2"), named("3"), named("4")}}
+	r.current, r.update = r.all[2], r.all[3]
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{apps.StatefulSetRevisionLabel: "1"}}}
+	set := newSet(1, func(set *apps.StatefulSet) { set.Spec.RevisionHistoryLimit = new(int32(0)) })
+	if got := expired(set, r, []*v1.Pod{pod}); len(got) != 1 || got[0].Name != "2" {
+		t.Errorf("expired: %v, want revision 2 alone", got)
+	}
+}
+
 // The history goes on being truncated when a Pod cannot be created.
 func TestHistoryIsTruncatedAfterAFailure(t *testing.T) {
 	f := newFixture(t, newSet(1, func(set *apps.StatefulSet) { set.Spec.RevisionHistoryLimit = new(int32(0)) }))
@@ -522,6 +536,33 @@ func TestClaimLife(t *testing.T) {
 	f.refresh()
 	if err := f.syncWeb(); err != nil || !strings.HasPrefix(f.requests(), "create persistentvolumeclaims data-web-1, create pods web-1") {
 		t.Errorf("sent %s: %v", f.requests(), err)
+	}
+}
+
+// A claim that the cache does not show yet is no failure, and no success either.
+func TestClaimThatIsThereAlready(t *testing.T) {
+	f := newFixture(t, newSet(1, withClaim))
+	f.fail("create", "persistentvolumeclaims", 1, apierrors.NewAlreadyExists(v1.Resource("persistentvolumeclaims"), "data-web-0"))
+	if err := f.syncWeb(); err != nil {
+		t.Error(err)
+	}
+	if told := f.told(); len(told) != 1 || !strings.Contains(told[0], "Create Pod web-0") {
+		t.Errorf("told %q, want of the Pod alone", told)
+	}
+}
+
+// A claim that was there before its Pod gets its owner with the Pod.
+func TestClaimOfANewPodGetsItsOwner(t *testing.T) {
+	set := newSet(1, withClaim, retaining(drop, keep))
+	claim := newClaim(set, claimsOf(set, 0, noClaims)[0])
+	claim.OwnerReferences = nil
+	f := newFixture(t, set, claim)
+	if err := f.syncWeb(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), claim.Name, metav1.GetOptions{})
+	if err != nil || len(got.OwnerReferences) != 1 || got.OwnerReferences[0].UID != set.UID {
+		t.Errorf("claim %+v: %v", got, err)
 	}
 }
 
