@@ -144,6 +144,9 @@ func TestPlanRecreate(t *testing.T) {
 	inProgress := func(set *apps.StatefulSet) {
 		set.Status.Conditions = []apps.StatefulSetCondition{{Type: apps.StatefulSetProgressing, Status: v1.ConditionTrue, Reason: recreateInProgress}}
 	}
+	completed := func(set *apps.StatefulSet) {
+		set.Status.Conditions = []apps.StatefulSetCondition{{Type: apps.StatefulSetProgressing, Status: v1.ConditionFalse, Reason: recreateCompleted}}
+	}
 	for _, test := range []struct {
 		name      string
 		set       *apps.StatefulSet
@@ -159,6 +162,7 @@ func TestPlanRecreate(t *testing.T) {
 		{"all are there", recreating(inProgress), "R R U", "", "False RecreateCompleted All pods recreated successfully"},
 		{"nothing to do", recreating(), "R R R", "", ""},
 		{"scale-up", recreating(), "R R", "create 2", ""},
+		{"scale-up after a recreation", recreating(completed), "R R", "create 2", ""},
 		{"scale-down", recreating(), "R R R R", "remove 3", ""},
 	} {
 		plan := makePlan(stateOf(t, test.set, 0, test.pods))
