@@ -124,6 +124,18 @@ func (c *countingSchedule) Next(t time.Time) time.Time {
 	return c.Schedule.Next(t)
 }
 
+// dense is a schedule that the parser makes no longer.
+type dense struct{}
+
+func (dense) Next(t time.Time) time.Time { return t.Add(300 * time.Millisecond) }
+
+func TestTooDenseSchedule(t *testing.T) {
+	after := at("2026-05-19T10:00:00Z")
+	if got, err := startsAround(dense{}, after, after.Add(time.Hour)); !errors.Is(err, errTooDense) {
+		t.Errorf("%+v (%v)", got, err)
+	}
+}
+
 // Whatever the schedule and the zone, the last and the next time are those that a walk through all
 // of them finds, in a number of steps that hardly grows with their number.
 func TestStartsAroundFindsWhatAWalkFinds(t *testing.T) {

@@ -61,6 +61,9 @@ func TestJobHandlers(t *testing.T) {
 		{"status changed", func(w *world) { w.jobUpdated(newJob(1, 1), newJob(1, 1)) }, 0, 1, 0},
 		{"finished", func(w *world) { w.jobUpdated(newJob(1, 1), finished) }, 0, 0, 1},
 		{"deleted", func(w *world) { w.jobDeleted(newJob(1, 1)) }, 0, 0, 1},
+		{"deleted and made anew in one event", func(w *world) {
+			w.jobUpdated(newJob(1, 1), newJob(1, 1, func(job *batch.Job) { job.UID = "another" }))
+		}, 1, 0, 1},
 		{"managed by another", func(w *world) { w.jobAdded(external, false) }, 0, 0, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -98,6 +101,9 @@ func TestPodHandlers(t *testing.T) {
 		{"is to be deleted", func(w *world) { w.podUpdated(plain(), newPod("a", v1.PodRunning, leaving)) }, 0, 1, 0},
 		{"restarts a container", func(w *world) { w.podUpdated(plain(), newPod("a", v1.PodRunning, restarts(1))) }, 0, 1, 0},
 		{"loses the finalizer", func(w *world) { w.podUpdated(newPod("a", v1.PodFailed), newPod("a", v1.PodFailed, untracked)) }, 0, 1, 0},
+		{"is another one of its name", func(w *world) {
+			w.podUpdated(plain(), newPod("a", v1.PodRunning, func(pod *v1.Pod) { pod.UID = "another" }))
+		}, 0, 1, 0},
 		{"something else", func(w *world) {
 			w.podUpdated(plain(), newPod("a", v1.PodRunning, podCondition(v1.PodScheduled, v1.ConditionTrue)))
 		}, 0, 0, 0},

@@ -109,7 +109,7 @@ func matchConditions(patterns []batch.PodFailurePolicyOnPodConditionsPattern, po
 
 // matchSuccessPolicy says whether the succeeded indexes fulfil a rule, and which.
 func matchSuccessPolicy(policy *batch.SuccessPolicy, completions int, succeeded indexes) (string, bool) {
-	if policy == nil || len(succeeded) == 0 {
+	if policy == nil {
 		return "", false
 	}
 	for i, rule := range policy.Rules {

@@ -198,6 +198,7 @@ func TestSyncNonIndexed(t *testing.T) {
 		{name: "work queue finishing", job: newJob(2, 0, workQueue), pods: join(pods(1, running), pods(1, v1.PodSucceeded)), active: 1, succeeded: 1},
 		{name: "work queue finished", job: newJob(2, 0, workQueue), pods: pods(2, v1.PodSucceeded), succeeded: 2, target: reached, ends: true},
 		{name: "work queue finished despite a failure", job: newJob(2, 0, workQueue), pods: join(pods(1, v1.PodSucceeded), pods(1, v1.PodFailed)), succeeded: 1, failed: 1, target: reached, ends: true},
+		{name: "work queue without parallelism waits", job: newJob(0, 0, workQueue)},
 		{name: "no completions asked for", job: newJob(1, 0), target: reached, ends: true},
 		{name: "deleted Job creates none", job: newJob(2, 5, deleted), pods: pods(1, running), active: 1},
 		{name: "at most so many a time", job: newJob(10, 10), change: func(s *state) { s.maxCreateDelete = 3 }, creates: 3, active: 3},
@@ -239,6 +240,7 @@ func TestSyncSuspended(t *testing.T) {
 			{"stays", newJob(1, 1, started(time.Hour)), true, new(testNow.Add(-time.Hour))},
 			{"reset on suspension", newJob(1, 1, suspend, started(time.Hour)), true, nil},
 			{"kept on suspension without the gate", newJob(1, 1, suspend, started(time.Hour)), false, new(testNow.Add(-time.Hour))},
+			{"created suspended without the gate", newJob(1, 1, suspend), false, nil},
 			{"set on resumption", newJob(1, 1, started(time.Hour), wasSuspended), true, &testNow},
 		} {
 			s := &state{settings: testSettings(), job: tc.job, leaving: noneLeaving, now: testNow}

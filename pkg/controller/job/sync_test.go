@@ -108,6 +108,25 @@ func TestWritesOfALife(t *testing.T) {
 	}
 }
 
+// A Job that has just ended is left alone while the cache shows it as it was before: its Pods have
+// lost the finalizer, and it would look as if they were missing.
+func TestLateCacheOfAnEndedJob(t *testing.T) {
+	w := testWorld(t, newJob(1, 1), newPod("a", v1.PodSucceeded))
+	w.mustSync()
+	w.show(ofPods, len(w.log))
+	if !jobutil.IsJobSucceeded(w.jobs["work"]) {
+		t.Fatalf("status %+v", w.status())
+	}
+	w.client.ClearActions()
+	_ = w.syncJob("work")
+	if actions := w.client.Actions(); len(actions) != 0 {
+		t.Errorf("requests %v", actions)
+	}
+	if ends := slices.DeleteFunc(w.events(), func(e string) bool { return e != "Normal Completed Job completed" }); len(ends) != 1 {
+		t.Errorf("ended %d times", len(ends))
+	}
+}
+
 // While other Jobs wait, one that ends is stored as ended at once, with all its Pods counted. They
 // lose the finalizer when nobody waits any more, and at the latest after maxUntrackDelay.
 func TestEndWhileOthersWait(t *testing.T) {

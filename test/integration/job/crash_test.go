@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	batch "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -97,6 +98,7 @@ func TestKilledAfterEachWrite(t *testing.T) {
 			if all < 6 {
 				t.Fatalf("%d writes in a life cannot be", all)
 			}
+			// The kill after the last write is in the run above.
 			for k := 1; k < all; k++ {
 				t.Run(fmt.Sprintf("%d", k), func(t *testing.T) { killAfter(t, env, tc.change, k) })
 			}
@@ -131,8 +133,20 @@ func killAfter(t *testing.T, env *framework.Env, change func(*batch.Job), writes
 	}
 	passed := gate.count()
 	if writes == 1<<20 {
+		// Killed after the last write: the one after it finds nothing left to do.
 		first.Signal(t, os.Kill)
 		first.Wait(t, timeout)
+		second, after := gatedManager(t, env, "kcm-second", 1<<20)
+		defer second.Signal(t, os.Kill)
+		probe := c.create(newJob("probe", 1, 1, outcome("succeeded")))
+		c.waitComplete(probe.Name)
+		c.waitNoFinalizers()
+		if n := after.count(); n > 5 {
+			t.Errorf("%d writes after the end; another job has a pod, three statuses and a finalizer", n)
+		}
+		if again, err := c.getJob(t.Context(), "work"); err != nil || !equality.Semantic.DeepEqual(again.Status, s) {
+			t.Errorf("status %+v, then %+v (%v)", s, again.Status, err)
+		}
 	}
 	return passed
 }
