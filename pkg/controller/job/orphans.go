@@ -23,9 +23,13 @@ import (
 	"github.com/kcm-dev/kcm/pkg/controller/worker"
 )
 
-// maxUntrackDelay is how long after its Job's end a Pod may keep the finalizer because other Jobs
-// wait.
-const maxUntrackDelay = 30 * time.Second
+const (
+	// maxUntrackDelay is how long after its Job's end a Pod may keep the finalizer because other
+	// Jobs wait.
+	maxUntrackDelay = 30 * time.Second
+	// untrackRetry is when to look again whether they still wait.
+	untrackRetry = time.Second
+)
 
 // orphanKey names one Pod that may have no Job, or all Pods of a Job that goes on no more.
 type orphanKey struct {
@@ -88,7 +92,7 @@ func (c *Controller) syncOrphan(ctx context.Context, key orphanKey) error {
 // enqueues it.
 func (c *Controller) syncPodsOfJob(ctx context.Context, key orphanKey) error {
 	if c.behind() && c.hasJustFinished(key) {
-		return worker.RequeueAfter(SyncJobBatchPeriod)
+		return worker.RequeueAfter(untrackRetry)
 	}
 	if err := c.seesWritesOf(ctx, key.namespace, key.name); err != nil {
 		return err

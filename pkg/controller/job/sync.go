@@ -30,7 +30,7 @@ const moreRetry = 20 * time.Millisecond
 
 // oldJobRetry is when to look again whether the cache shows the Job as the manager before this
 // one has left it. Mostly the event that brings it enqueues the Job before.
-const oldJobRetry = 100 * time.Millisecond
+const oldJobRetry = time.Second
 
 // sync brings one Job on.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
