@@ -71,9 +71,24 @@ same_packages() {
   fi
 }
 
+# tagged_tests fails unless all tests with the build tag integration are integration_tests: bazel test //... would run
+# others with the unit tests, in a sandbox where nothing is that they need.
+tagged_tests() {
+  local folder untagged=false
+  for folder in $(git grep -l '^//go:build integration$' -- '*_test.go' | xargs -r dirname | sort --unique); do
+    if ! grep -q '^integration_test(' "$folder/BUILD.bazel"; then
+      echo "$folder has tests on a control plane: its BUILD.bazel needs" >&2
+      echo "    # gazelle:map_kind go_test integration_test //build/bazel:integration.bzl" >&2
+      untagged=true
+    fi
+  done
+  ! $untagged
+}
+
 failed=false
 (verify_files) || failed=true
 packages_of_files | same_packages "the BUILD files" || failed=true
+tagged_tests || failed=true
 if [ "${1:-}" = --query ]; then
   packages_of_bazel | same_packages "Bazel" || failed=true
 fi

@@ -109,14 +109,19 @@ func untilHealthy(ctx context.Context, url string) (string, error) {
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
 		DisableKeepAlives: true,
 	}}
+	var last error
 	for {
 		answer, err := get(ctx, client, url)
 		if err == nil {
 			return answer, nil
 		}
+		// That the time ran out during a request says less than the answer before.
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return "", fmt.Errorf("%s: %w (last: %w)", url, context.Cause(ctx), err)
+			return "", fmt.Errorf("%s: %w (last: %w)", url, context.Cause(ctx), last)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
