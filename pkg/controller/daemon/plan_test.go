@@ -157,7 +157,8 @@ func TestPlan(t *testing.T) {
 		"one not available yet blocks":         {ds: newDS(minReady(90)), verdicts: wanting(2), pods: []*v1.Pod{newPod("a", "n1"), newPod("b", "n2", old, func(p *v1.Pod) { p.Status.Conditions[0].LastTransitionTime.Time = now.Add(-time.Hour) })}},
 		"BC013: a stuck one takes its part": {ds: newDS(rolling("2", "0")), verdicts: wanting(3),
 			pods: []*v1.Pod{newPod("a", "n1", old, going), newPod("b", "n2", old), newPod("c", "n3", old)}, remove: []string{"b"}},
-		"creating comes before rolling out": {ds: newDS(), verdicts: wanting(2), pods: []*v1.Pod{newPod("a", "n1", old)}, create: []string{"n2"}},
+		"roll-out leaves a pod on a node that is gone": {ds: newDS(), verdicts: wanting(1), pods: []*v1.Pod{newPod("a", "n1"), newPod("b", "n9", old)}},
+		"creating comes before rolling out":            {ds: newDS(), verdicts: wanting(2), pods: []*v1.Pod{newPod("a", "n1", old)}, create: []string{"n2"}},
 
 		"surge creates beside an available one":   {ds: newDS(rolling("0", "1")), verdicts: wanting(2), pods: []*v1.Pod{newPod("a", "n1", old), newPod("b", "n2", old)}, create: []string{"n1"}},
 		"surge waits for the new one":             {ds: newDS(rolling("0", "1")), verdicts: wanting(2), pods: []*v1.Pod{newPod("a", "n1", old), newPod("a2", "n1", unready, younger), newPod("b", "n2", old)}},
@@ -170,6 +171,8 @@ func TestPlan(t *testing.T) {
 		"surge: extra pods of one age go": {ds: newDS(rolling("0", "1")), verdicts: wanting(1), pods: []*v1.Pod{newPod("a", "n1"), newPod("b", "n1", younger), newPod("c", "n1", old), newPod("d", "n1", old, younger)}, remove: []string{"b", "c", "d"}},
 		"surge: one too many is let go": {ds: newDS(rolling("0", "1")), verdicts: map[string]verdict{"n1": wants, "n2": tolerates},
 			pods: []*v1.Pod{newPod("a", "n1"), newPod("b", "n2", old)}, remove: []string{"b"}},
+		"surge: none too many to let go": {ds: newDS(rolling("0", "1")), verdicts: map[string]verdict{"n1": wants, "n2": tolerates},
+			pods: []*v1.Pod{newPod("a", "n1", unready), newPod("b", "n2", old)}},
 		"surge: an unavailable one where none is wanted": {ds: newDS(rolling("0", "1")), verdicts: map[string]verdict{"n1": tolerates}, pods: []*v1.Pod{newPod("a", "n1", old, unready)}, remove: []string{"a"}},
 	}
 	for name, tc := range tests {
@@ -194,6 +197,26 @@ func TestFailedPodsAreKeptForTheirBackoff(t *testing.T) {
 	p, err := makePlan(s)
 	if err != nil || len(p.failed) != 0 || p.lookAgain != 2*time.Second {
 		t.Errorf("plan %+v, %v", p, err)
+	}
+}
+
+// A failed Pod that is kept for its back-off takes part in a surge: where it is, there are two Pods.
+func TestSurgeWithFailedPods(t *testing.T) {
+	plan := func(failed *v1.Pod, others ...*v1.Pod) plan {
+		t.Helper()
+		s := stateOf(newDS(rolling("0", "1")), wanting(2), append(others, failed)...)
+		s.nodes[0].backoff = time.Second
+		p, err := makePlan(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if p := plan(newPod("a", "n1", phase(v1.PodFailed)), newPod("a2", "n1", younger), newPod("b", "n2", old)); len(p.create)+len(p.remove) > 0 {
+		t.Errorf("beside a failed new one: %+v", p)
+	}
+	if p := plan(newPod("a", "n1", phase(v1.PodFailed), old), newPod("a2", "n1", younger), newPod("b", "n2")); len(p.create) > 0 || !slices.Equal(podNames(p.remove), []string{"a"}) {
+		t.Errorf("a failed old one that is replaced: %+v", p)
 	}
 }
 

@@ -382,6 +382,178 @@ func TestAdoptionAndRelease(t *testing.T) {
 	}, newDS(onDelete), orphan, stranger, newNode("n1"), newNode("n2"))
 }
 
+// A DaemonSet that was made anew under its name adopts nothing for the one that the cache still has.
+func TestAnotherDaemonSetAdoptsNothing(t *testing.T) {
+	orphan := newPod("orphan", "n1")
+	orphan.OwnerReferences = nil
+	run(t, func(f *fixture) {
+		f.client.PrependReactor("get", "daemonsets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			another := newDS()
+			another.UID = "another"
+			return true, another, nil
+		})
+		if _, err := f.client.CoreV1().Pods("default").Create(t.Context(), orphan, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.settle()
+		if pod, err := f.client.CoreV1().Pods("default").Get(t.Context(), "orphan", metav1.GetOptions{}); err != nil || len(pod.OwnerReferences) != 0 {
+			t.Errorf("owners %v, %v", pod.OwnerReferences, err)
+		}
+	}, newDS(onDelete), newNode("n1"))
+}
+
+// A request without an answer may have been carried out: the API server is asked before the next one.
+func TestCreateWithoutAnAnswer(t *testing.T) {
+	ds := newDS()
+	ds.Spec.Template.Spec.NodeSelector = map[string]string{"later": "yes"}
+	run(t, func(f *fixture) {
+		lost := false
+		f.client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if lost {
+				return false, nil, nil
+			}
+			lost = true
+			return true, nil, errors.New("read tcp: connection reset by peer")
+		})
+		ds := f.ds()
+		ds.Generation++
+		ds.Spec.Template.Spec.NodeSelector = nil
+		f.update(ds)
+		if n := f.count("list", "pods", ""); n < 2 {
+			t.Errorf("pods were listed %d times, want a live look besides the informer's", n)
+		}
+		if got := f.pods(); len(got) != 1 {
+			t.Errorf("%d pods", len(got))
+		}
+	}, ds, newNode("n1"))
+}
+
+// Who is refused because the namespace is going has nothing to report and nothing to retry.
+func TestNamespaceInDeletion(t *testing.T) {
+	ds := newDS()
+	ds.Spec.Template.Spec.NodeSelector = map[string]string{"later": "yes"}
+	run(t, func(f *fixture) {
+		refused := apierrors.NewForbidden(v1.Resource("pods"), "", errors.New("namespace default is being terminated"))
+		refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1.NamespaceTerminatingCause}}
+		f.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refused })
+		ds := f.ds()
+		ds.Generation++
+		ds.Spec.Template.Spec.NodeSelector = nil
+		f.update(ds)
+		attempts := f.count("create", "pods", "")
+		time.Sleep(time.Minute)
+		f.settle()
+		if n := f.count("create", "pods", ""); attempts == 0 || n != attempts {
+			t.Errorf("%d attempts, and %d a minute later", attempts, n)
+		}
+	}, ds, newNode("n1"))
+}
+
+// What was deleted is not deleted again while the cache still shows it.
+func TestDeletionThatTheCacheDoesNotShow(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.makeReady()
+		// The API server has taken the request, and nobody hears of it.
+		f.client.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+		ds := f.ds()
+		ds.Generation++
+		ds.Spec.Template.Spec.Containers[0].Image = "example.com/ds:2"
+		f.update(ds)
+		for range 3 {
+			node := newNode("n1")
+			node.Labels = map[string]string{"round": f.versions.Next()}
+			f.update(node)
+			ds := f.ds()
+			ds.Annotations = map[string]string{"round": f.versions.Next()}
+			f.update(ds)
+		}
+		if n := f.count("delete", "pods", ""); n != 1 {
+			t.Errorf("%d deletions, want 1", n)
+		}
+	}, newDS(), newNode("n1"))
+}
+
+// A new version of the DaemonSet may mend what the Pods failed of: the back-off is not that of the old one.
+func TestBackoffIsOfAVersion(t *testing.T) {
+	run(t, func(f *fixture) {
+		kept := func() bool {
+			before := f.count("delete", "pods", "")
+			f.makeReady()
+			for _, pod := range f.pods() {
+				phase(v1.PodFailed)(&pod)
+				f.update(&pod)
+			}
+			return f.count("delete", "pods", "") == before
+		}
+		// Until the back-off is long, and has just begun.
+		for range 25 {
+			kept()
+		}
+		for kept() {
+			time.Sleep(time.Second)
+		}
+		if !kept() {
+			t.Fatal("the back-off does not grow")
+		}
+		before := f.count("delete", "pods", "")
+		ds := f.ds()
+		ds.Generation++
+		ds.Annotations = map[string]string{"version": "2"}
+		f.update(ds)
+		f.settle()
+		if f.count("delete", "pods", "") == before {
+			t.Error("the new version waits for the old one's back-off")
+		}
+	}, newDS(onDelete), newNode("n1"))
+}
+
+// A revision of the current template that the cache does not show yet is taken as it is.
+func TestRevisionThatIsThereAlready(t *testing.T) {
+	ds := newDS()
+	run(t, func(f *fixture) {
+		if got := f.ds().Status.CollisionCount; got != nil && *got != 0 {
+			t.Errorf("collision count %d", *got)
+		}
+		if got := len(f.pods()); got != 1 {
+			t.Errorf("%d pods", got)
+		}
+	}, ds, newNode("n1"), func() *apps.ControllerRevision {
+		made, err := (&syncer{ds: ds}).snapshot(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Unlike the template's, its labels match no selector, so that no list of the controller has it.
+		made.Labels = map[string]string{apps.DefaultDaemonSetUniqueLabelKey: made.Labels[apps.DefaultDaemonSetUniqueLabelKey]}
+		made.OwnerReferences, made.UID = nil, "made"
+		return made
+	}())
+}
+
+// A revision of an older release may lack the label, and hold the same template in other bytes. It rolls nothing.
+func TestRevisionOfAnOlderRelease(t *testing.T) {
+	ds := newDS()
+	older, err := (&syncer{ds: ds}).snapshot(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older.UID = "older"
+	delete(older.Labels, apps.DefaultDaemonSetUniqueLabelKey)
+	raw := strings.Replace(string(older.Data.Raw), `"metadata":{`, `"metadata":{"creationTimestamp":null,`, 1)
+	if raw == string(older.Data.Raw) {
+		t.Fatalf("the test does not change %s", raw)
+	}
+	older.Data.Raw = []byte(raw)
+	run(t, func(f *fixture) {
+		r := f.revisions()
+		if len(r) != 1 || r[0].Labels[apps.DefaultDaemonSetUniqueLabelKey] != older.Name {
+			t.Errorf("revisions %+v", r)
+		}
+		if got := f.pods(); len(got) != 1 || got[0].Labels[apps.DefaultDaemonSetUniqueLabelKey] != older.Name {
+			t.Errorf("pods %+v", got)
+		}
+	}, ds, older, newNode("n1"))
+}
+
 func TestHistoryLimit(t *testing.T) {
 	run(t, func(f *fixture) {
 		for i := range 5 {
