@@ -247,6 +247,17 @@ func TestUnmanagedPods(t *testing.T) {
 	}, newPod("naked"), newPDB(maxUnavailable("1")))
 }
 
+// A percentage is one of what the owner wants, not of the Pods that happen to be there.
+func TestPercentageIsOfTheOwnersScale(t *testing.T) {
+	rs := &apps.ReplicaSet{ObjectMeta: meta("rs", "2", nil), Spec: apps.ReplicaSetSpec{Replicas: new(int32(4))}}
+	owned := ownedBy(ref("apps/v1", "ReplicaSet", "rs", "2"))
+	run(t, func(f *fixture) {
+		if s := f.pdb().Status; s.ExpectedPods != 4 || s.DesiredHealthy != 2 || s.CurrentHealthy != 3 || s.DisruptionsAllowed != 1 {
+			t.Errorf("status %+v", s)
+		}
+	}, rs, newPod("a", owned), newPod("b", owned), newPod("c", owned), newPDB(minAvailable("50%")))
+}
+
 func TestUnknownOwnerAllowsNothingAndIsAskedForAgain(t *testing.T) {
 	pod := newPod("a", ownedBy(ref("example.com/v1", "Gadget", "g", "1")))
 	pdb := newPDB(maxUnavailable("1"))
