@@ -6,6 +6,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	batch "k8s.io/api/batch/v1"
@@ -83,6 +84,9 @@ type Controller struct {
 	// podControl returns the pod control for one sync. onWrite is to be called with every Pod
 	// it has written. Tests replace it.
 	podControl func(onWrite func(*v1.Pod)) controller.PodControlInterface
+
+	// lastWaited is when a Job was last seen to wait for a worker, in nanoseconds since 1970.
+	lastWaited atomic.Int64
 
 	worker  *worker.Worker[cache.ObjectName]
 	orphans *worker.Worker[orphanKey]

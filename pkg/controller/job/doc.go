@@ -35,7 +35,7 @@
 //   - A status of an ending Job that has nothing to wait for is one write, not two.
 //   - While other Jobs wait for a worker, a Job whose Pods have all ended is stored as ended, with
 //     all of them counted, before they lose the finalizer: a Job that has ended counts no Pod any
-//     more. They lose it when no Job waits, or half a minute later.
+//     more. They lose it when no Job has waited for a second, or half a minute later.
 //   - A Pod whose Job is not in the cache loses its finalizer there at once, also when the
 //     cache is only late; here the Job is looked up live first.
 //   - After a restart the back-off is read off the Pods that are there, and not forgotten.

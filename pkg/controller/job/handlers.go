@@ -90,7 +90,7 @@ func (c *Controller) podUpdated(old, cur *v1.Pod) {
 
 func (c *Controller) podDeleted(pod *v1.Pod) {
 	recordTracked(pod, nil)
-	if owner := metav1.GetControllerOfNoCopy(pod); isJob(owner) {
+	if owner := metav1.GetControllerOfNoCopy(pod); isJob(owner) && !c.hasFinished(pod.Namespace, owner) {
 		c.worker.AddAfter(cache.NewObjectName(pod.Namespace, owner.Name), SyncJobBatchPeriod)
 	}
 }
@@ -104,10 +104,10 @@ func concernsJob(old, cur *v1.Pod) bool {
 }
 
 // enqueueOwner enqueues the Pod's Job for a sync with what else happens to its Pods within
-// the batch period. Where the cache has no such Job that goes on, a Pod with finalizer goes
+// the batch period, unless it has finished. Where the cache has no such Job that goes on, a Pod with finalizer goes
 // to the orphans; what that Pod really is, their sync finds out.
 func (c *Controller) enqueueOwner(pod *v1.Pod, owner *metav1.OwnerReference) {
-	if isJob(owner) {
+	if isJob(owner) && !c.hasFinished(pod.Namespace, owner) {
 		c.worker.AddAfter(cache.NewObjectName(pod.Namespace, owner.Name), SyncJobBatchPeriod)
 	}
 	if isTracked(pod) && !c.isActiveJob(pod.Namespace, owner) {
@@ -123,6 +123,12 @@ func (c *Controller) isActiveJob(namespace string, owner *metav1.OwnerReference)
 	}
 	job, err := c.jobs.Jobs(namespace).Get(owner.Name)
 	return err == nil && job.UID == owner.UID && !jobutil.IsJobFinished(job)
+}
+
+// hasFinished says whether the owner is a Job that the cache has and that has finished.
+func (c *Controller) hasFinished(namespace string, owner *metav1.OwnerReference) bool {
+	job, err := c.jobs.Jobs(namespace).Get(owner.Name)
+	return err == nil && job.UID == owner.UID && jobutil.IsJobFinished(job)
 }
 
 func isJob(owner *metav1.OwnerReference) bool {

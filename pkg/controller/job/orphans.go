@@ -27,7 +27,8 @@ const (
 	// maxUntrackDelay is how long after its Job's end a Pod may keep the finalizer because other
 	// Jobs wait.
 	maxUntrackDelay = 30 * time.Second
-	// untrackRetry is when to look again whether they still wait.
+	// untrackRetry is when to look again whether they still wait. It is also for how long none may
+	// have waited: Jobs come in waves.
 	untrackRetry = time.Second
 )
 
@@ -91,7 +92,7 @@ func (c *Controller) syncOrphan(ctx context.Context, key orphanKey) error {
 // for, give way to the Jobs that go on. One that is deleted meanwhile does not wait: podUpdated
 // enqueues it.
 func (c *Controller) syncPodsOfJob(ctx context.Context, key orphanKey) error {
-	if c.behind() && c.hasJustFinished(key) {
+	if c.behindLately() && c.hasJustFinished(key) {
 		return worker.RequeueAfter(untrackRetry)
 	}
 	if err := c.seesWritesOf(ctx, key.namespace, key.name); err != nil {
@@ -111,13 +112,19 @@ func (c *Controller) syncPodsOfJob(ctx context.Context, key orphanKey) error {
 	control := c.podControl(func(pod *v1.Pod) {
 		c.guard.WroteAt(types.NamespacedName{Namespace: key.namespace, Name: key.name}, key.job, v1.Resource("pods"), pod.ResourceVersion)
 	})
+	failed := false
 	for i, err := range inParallel(len(pods), func(i int) error { return c.removeFinalizer(ctx, control, pods[i]) }) {
 		if err != nil {
+			failed = true
 			klog.FromContext(ctx).Error(err, "Could not remove the finalizer of a pod without job, will retry", "pod", klog.KObj(pods[i]))
 			c.orphans.AddRateLimited(onePod(pods[i]))
 		}
 	}
-	return nil
+	if failed {
+		return nil
+	}
+	// Once the cache shows that, the guard may forget it.
+	return worker.RequeueAfter(untrackRetry)
 }
 
 // seesWritesOf returns an error while the caches do not show what was written for the Job: its last
@@ -127,7 +134,18 @@ func (c *Controller) seesWritesOf(ctx context.Context, namespace, job string) er
 }
 
 // behind says whether Jobs wait for a worker.
-func (c *Controller) behind() bool { return c.worker.Len() > 0 }
+func (c *Controller) behind() bool {
+	if c.worker.Len() == 0 {
+		return false
+	}
+	c.lastWaited.Store(c.clock.Now().UnixNano())
+	return true
+}
+
+// behindLately says whether Jobs wait or were seen to wait within untrackRetry.
+func (c *Controller) behindLately() bool {
+	return c.behind() || c.clock.Since(time.Unix(0, c.lastWaited.Load())) < untrackRetry
+}
 
 func (c *Controller) hasJustFinished(key orphanKey) bool {
 	job, err := c.jobs.Jobs(key.namespace).Get(key.name)

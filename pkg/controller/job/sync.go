@@ -37,6 +37,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if key.Namespace == "" || key.Name == "" {
 		return worker.Terminal(fmt.Errorf("invalid job key %q: either namespace or name is missing", key))
 	}
+	c.behind() // remembers that others wait
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	// Before the first read: what is read after this has seen the Job's own writes.
 	if err := controller.EnsureReady(ctx, c.guard, name, metrics.StaleSyncSkips); err != nil {

@@ -150,9 +150,7 @@ func TestEndWhileOthersWait(t *testing.T) {
 	}
 	letGo := func(t *testing.T, w *world, key orphanKey) {
 		t.Helper()
-		if err := w.syncOrphan(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		_ = w.syncOrphan(t.Context(), key)
 		if tracked := w.podNames(isTracked); len(tracked) > 0 || w.status().Succeeded != 2 {
 			t.Errorf("%v have the finalizer, %d succeeded", tracked, w.status().Succeeded)
 		}
@@ -169,7 +167,22 @@ func TestEndWhileOthersWait(t *testing.T) {
 	t.Run("nobody waits any more", func(t *testing.T) {
 		w, key := ended(t)
 		w.worker.ProcessNextItem(t.Context())
+		if err := w.syncOrphan(t.Context(), key); err == nil || len(w.podNames(isTracked)) != 2 {
+			t.Errorf("only %v have the finalizer (%v), and more Jobs may come", w.podNames(isTracked), err)
+		}
+		w.clock.Step(untrackRetry)
 		letGo(t, w, key)
+	})
+	t.Run("others have just waited", func(t *testing.T) {
+		w := testWorld(t, newJob(1, 1, withCondition(batch.JobComplete, v1.ConditionTrue, "", ""), status(func(s *batch.JobStatus) {
+			s.Conditions[0].LastTransitionTime = metav1.NewTime(testNow)
+		})), newPod("a", v1.PodSucceeded))
+		w.worker.Add(cache.ObjectName{Namespace: "ns", Name: "other"})
+		w.mustSync()
+		w.worker.ProcessNextItem(t.Context())
+		if err := w.syncOrphan(t.Context(), podsOfJob(w.jobs["work"])); err == nil || !isTracked(w.pods["a"]) {
+			t.Errorf("finalizers %v (%v)", w.pods["a"].Finalizers, err)
+		}
 	})
 	t.Run("the Job is deleted", func(t *testing.T) {
 		w, key := ended(t)
