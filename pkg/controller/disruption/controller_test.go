@@ -27,6 +27,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
+	podutil "github.com/kcm-dev/kcm/pkg/api/v1/pod"
 	"github.com/kcm-dev/kcm/pkg/controller/testutil"
 )
 
@@ -169,6 +170,35 @@ func TestBudgetFollowsItsPods(t *testing.T) {
 			t.Errorf("events %q", got)
 		}
 	}, rs, a.DeepCopy(), b.DeepCopy(), newPDB(maxUnavailable("1")))
+}
+
+// A pod that is being deleted counts no more from then on, however long its end takes.
+func TestPodThatGoesCountsNoMore(t *testing.T) {
+	a := newPod("a")
+	run(t, func(f *fixture) {
+		a.DeletionTimestamp = new(metav1.Now())
+		f.updatePod(a.DeepCopy())
+		if s := f.pdb().Status; s.CurrentHealthy != 1 || s.DisruptionsAllowed != 0 {
+			t.Errorf("status %+v", s)
+		}
+	}, a.DeepCopy(), newPod("b"), newPDB(minAvailable("1")))
+}
+
+// A condition that comes with an update is taken back like one that was there from the start.
+func TestDisruptionTargetThatComesLater(t *testing.T) {
+	run(t, func(f *fixture) {
+		time.Sleep(time.Minute)
+		f.updatePod(newPod("a", disruptionTarget(v1.ConditionTrue, "PreemptionByScheduler", -time.Minute)))
+		time.Sleep(stalePodDisruptionTimeout)
+		f.settle()
+		pod, err := f.client.CoreV1().Pods("default").Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, c := podutil.GetPodCondition(&pod.Status, v1.DisruptionTarget); c == nil || c.Status != v1.ConditionFalse {
+			t.Errorf("condition %+v", c)
+		}
+	}, newPod("a"))
 }
 
 func TestRelabelledPodCountsForItsFormerBudget(t *testing.T) {
