@@ -15,16 +15,15 @@ kcm::fail() {
 # kcm::arguments FEWEST MOST USAGE ARGUMENT... ends the script unless it was called with so many arguments, none of them
 # a flag: with one line, or with what stands at the script's top when that is asked for.
 kcm::arguments() {
-  local fewest=$1 most=$2 usage=$3 argument
+  local fewest=$1 most=$2 usage argument
+  usage="usage is hack/${0##*hack/}${3:+ $3}"
   shift 3
   kcm::help "$@"
   for argument in "$@"; do
-    [[ $argument != -* ]] || most=-1
+    [[ $argument != -* ]] || kcm::fail "unknown flag \"$argument\": $usage"
   done
-  if [ $# -lt "$fewest" ] || [ $# -gt "$most" ]; then
-    echo "error: usage: hack/${0##*hack/}${usage:+ $usage}" >&2
-    exit 1
-  fi
+  [ $# -le "$most" ] || kcm::fail "\"${*:most+1:1}\" is one argument too many: $usage"
+  [ $# -ge "$fewest" ] || kcm::fail "an argument is missing: $usage"
 }
 
 # kcm::help ARGUMENT... prints what stands at the script's top, and ends it, if the first argument is --help or -h.

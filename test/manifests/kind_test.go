@@ -141,7 +141,7 @@ func TestKindUpMistakes(t *testing.T) {
 		"":        "docker does not reach its engine (docker info): start it, or use make up, which needs none",
 		"one two": `"two" is one argument too many: usage is hack/kind-up.sh [NAME]`,
 		"Upper":   `NAME "Upper": allowed are lower-case letters, digits, "-" and "."`,
-		"--nodes": `NAME "--nodes": allowed are lower-case letters, digits, "-" and "."`,
+		"--nodes": `unknown flag "--nodes": usage is hack/kind-up.sh [NAME]`,
 	} {
 		cmd := exec.CommandContext(t.Context(), kindUp, strings.Fields(args)...)
 		cmd.Env = append(os.Environ(), "PATH="+broken+":"+os.Getenv("PATH"))

@@ -113,10 +113,14 @@ func TestPushScript(t *testing.T) {
 	}
 	expectPushed(t, string(output), registry+"/kube-controller-manager", digest)
 
-	for _, args := range [][]string{{}, {"--force", layout}, {registry, layout, "more"}} {
+	for want, args := range map[string][]string{
+		"an argument is missing":          {},
+		`unknown flag "--force"`:          {"--force", layout},
+		`"more" is one argument too many`: {registry, layout, "more"},
+	} {
 		output, err := exec.CommandContext(t.Context(), script, args...).CombinedOutput()
-		if err == nil || string(output) != "error: usage: hack/push-image.sh REGISTRY[/PATH] [LAYOUT]\n" {
-			t.Errorf("%q: %v, %q; want an error and one line of usage", args, err, output)
+		if err == nil || string(output) != "error: hack/push-image.sh: "+want+": usage is hack/push-image.sh REGISTRY[/PATH] [LAYOUT]\n" {
+			t.Errorf("%q: %v, %q; want an error and the line %q", args, err, output, want)
 		}
 	}
 	help, err := exec.CommandContext(t.Context(), script, "--help").Output()
